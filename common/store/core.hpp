@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The store behind its facade: one mutex over forest, trees, allocator and journal, never held over
+// I/O. Each core_*.cpp is one concern.
+//
+// 1. Every change is a record: its pieces are executed and appended in one critical section, so the
+//    journal's order is the order of all changes (P2). Recovery executes the same pieces.
+// 2. The data of a write is on the disk's side before its record is appended.
+// 3. Nodes that a change needs are read before it, outside the mutex; then it is tried again.
+// 4. After a failed sync nothing is acknowledged any more (P9): failure_ is set for good.
+// 5. Checkpoints, flush rounds and reclaim each run in one thread at a time, guarded by a mutex of
+//    their own that is taken before mutex_.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "common/store/allocator.hpp"
+#include "common/store/answers.hpp"
+#include "common/store/forest.hpp"
+#include "common/store/journal.hpp"
+#include "common/store/store.hpp"
+#include "common/store/superblock.hpp"
+#include "common/store/system_tree.hpp"
+#include "common/store/tree.hpp"
+#include "common/store/walk.hpp"
+
+namespace vellum::store {
+
+using Lock = std::unique_lock<std::mutex>;
+
+struct Export::State {
+  std::shared_ptr<Volume> volume;
+  std::shared_ptr<Snapshot> snapshot;  // null: the volume itself
+  Version* pinned = nullptr;           // the snapshot's version
+};
+
+// What a name leads to now.
+struct Target {
+  std::shared_ptr<Volume> volume;
+  std::shared_ptr<Snapshot> snapshot;
+  Version* version() const { return snapshot ? snapshot->version : volume->head; }
+  uint64_t size() const { return snapshot ? snapshot->size : volume->size; }
+  std::string name() const {
+    return snapshot ? volume->name + "@" + snapshot->suffix : volume->name;
+  }
+};
+
+class Core {
+ public:
+  Core(disk::Disk& disk, const Options& options, const Superblock& superblock);
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  static Result<void> format(disk::Disk& disk, const Geometry& geometry, const Options& options);
+  // for_check: replays in memory only and writes nothing.
+  static Result<std::unique_ptr<Core>> open(disk::Disk& disk, const Options& options,
+                                            bool for_check);
+  Result<void> close();
+  void start_threads();
+
+  // core_changes.cpp
+  Result<VolumeInfo> create_volume(const std::string& name, uint64_t size, Provision provision,
+                                   const Once<VolumeInfo>& once);
+  std::vector<VolumeInfo> list_volumes();
+  Result<VolumeInfo> get_volume(const std::string& name);
+  Result<VolumeInfo> rename_volume(const std::string& name, const std::string& new_name,
+                                   const Once<VolumeInfo>& once);
+  Result<VolumeInfo> resize_volume(const std::string& name, uint64_t size, bool truncate,
+                                   const Once<VolumeInfo>& once);
+  Result<void> destroy_volume(const std::string& name, bool force,
+                              const Once<std::monostate>& once);
+  Result<std::vector<SnapshotInfo>> create_snapshots(const std::vector<std::string>& volumes,
+                                                     const std::optional<std::string>& suffix,
+                                                     const Once<std::vector<SnapshotInfo>>& once);
+  std::vector<SnapshotInfo> list_snapshots(const std::optional<std::string>& volume);
+  Result<SnapshotInfo> get_snapshot(const std::string& name);
+  Result<void> destroy_snapshot(const std::string& name, const Once<std::monostate>& once);
+  Result<VolumeInfo> clone(const std::string& source, const std::string& name,
+                           const Once<VolumeInfo>& once);
+  Result<CopyInfo> copy(const std::string& source, const std::string& target, bool overwrite,
+                        bool undo, const Once<CopyInfo>& once);
+  Result<CopyInfo> revert(const std::string& volume, const std::string& snapshot, bool undo,
+                          const Once<CopyInfo>& once);
+  std::optional<std::string> find_answer(const std::string& request_id);
+
+  // core_queries.cpp
+  Result<AllocatedMap> allocated(const std::string& target, uint64_t offset, uint64_t length,
+                                 uint64_t chunk, bool hint);
+  Result<ExtentList> extents(const std::string& target, const std::optional<std::string>& base,
+                             uint64_t offset, size_t extents_max);
+  Result<std::vector<Extent>> map(Export& from, uint64_t offset, uint64_t length,
+                                  size_t extents_max, Wait wait);
+  StoreInfo info();
+  IoStats stats();
+  Result<IoStats> stats(const std::string& volume);
+
+  // core_read.cpp, core_write.cpp
+  Result<std::shared_ptr<Export>> open_export(const std::string& name);
+  void close_export(Export& gone);
+  Ticket enter(Export& to, uint64_t offset, uint64_t length);
+  uint64_t size_of(Export& of);
+  Result<void> read(Export& from, uint64_t offset, std::span<std::byte> out, Wait wait,
+                    std::vector<Extent>* extents);
+  void write(Export& to, std::span<Write> writes, Wait wait);
+  Result<void> zero(Export& to, Ticket& ticket, uint64_t offset, uint64_t length, Wait wait,
+                    bool is_trim);
+  Result<void> cache(Export& from, uint64_t offset, uint64_t length);
+
+  // core_commit.cpp
+  Result<void> flush();
+  void flush_async(std::function<void(Result<void>)> done);
+
+  // core_checkpoint.cpp, core_reclaim.cpp
+  Result<bool> checkpoint_step();
+  Result<void> checkpoint();
+  Result<bool> reclaim_step();
+
+  Result<CheckReport> check(bool read_data);  // check.cpp
+
+ private:
+  // Room in the journal for a record that is still to come.
+  struct Admission {
+    explicit Admission(Core& of) : core(of) {}
+    ~Admission() { core.admitted_bytes_ -= bytes; }
+    Admission(const Admission&) = delete;
+    Admission& operator=(const Admission&) = delete;
+    Core& core;
+    size_t bytes = 0;
+  };
+  // While it exists, no block that was in use is handed out again.
+  struct ReaderGuard {
+    explicit ReaderGuard(Core& of) : core(of) {
+      const Lock lock(core.mutex_);
+      interval = core.allocator_->enter_reader();
+    }
+    ~ReaderGuard() {
+      const Lock lock(core.mutex_);
+      core.allocator_->leave_reader(interval);
+    }
+    ReaderGuard(const ReaderGuard&) = delete;
+    ReaderGuard& operator=(const ReaderGuard&) = delete;
+    Core& core;
+    uint64_t interval;
+  };
+
+  // -- core.cpp ----------------------------------------------------------------------------------
+  void log(int level, const std::string& message) const;
+  int64_t now() const;
+  Uuid new_uuid();
+  void fail(Lock& lock, const std::string& why);
+  Error failure_error() const;
+  // Executes `attempt` until it misses no node, reading those that it names in between.
+  using Attempt = std::function<bool(MissingNodes& missing)>;
+  Result<void> with_nodes(Lock& lock, Wait wait, const Attempt& attempt);
+  Result<void> load_nodes(Lock& lock, MissingNodes& missing, std::vector<Node*>& pinned);
+  bool can_execute(const Piece& piece, MissingNodes& missing);
+  bool execute(const Piece& piece, bool replay);
+  void execute_new(std::span<const Piece> pieces);
+  void append_executed(std::span<const Piece> pieces);
+  void append(std::span<const Piece> pieces) {
+    execute_new(pieces);
+    append_executed(pieces);
+  }
+  Result<Target> find_target(const std::string& name);
+
+  // -- core_recovery.cpp
+  // ---------------------------------------------------------------------------
+  Result<void> load(const CheckpointRecord& checkpoint, const SystemTree& tree,
+                    uint64_t regions_min);
+  Result<void> replay(bool for_check);
+  Result<bool> data_is_sound(std::span<const Piece> pieces);
+  Result<void> replay_record(std::span<const Piece> pieces);
+  Result<void> hold_named_since(const CheckpointRecord& older, const CheckpointRecord& newer);
+  JournalReader::Limits reader_limits() const;
+
+  // -- core_commit.cpp
+  // ----------------------------------------------------------------------------- Waits until there
+  // is room for a record of so many bytes and `blocks` blocks, and slows down. The admission holds
+  // the room in the journal until the record has been appended.
+  Result<void> admit(Lock& lock, uint64_t blocks, size_t record_bytes, Wait wait,
+                     Admission& admission);
+  void note_record();  // after each append
+  bool checkpoint_due() const;
+  bool must_wait(size_t record_bytes) const;
+  uint64_t pressure_percent() const;
+  uint64_t reserve_blocks() const;
+  Result<void> wait_for_checkpoint(Lock& lock, Wait wait);
+  Result<void> take_blocks(Lock& lock, uint64_t count, std::vector<Run>& runs);
+  Result<void> open_region(Lock& lock, uint64_t region);
+  Result<void> write_out(Lock& lock);  // sealed sectors to the disk
+  Result<void> sync_all(Lock& lock);   // and everything written so far
+  void flush_round();
+  void note_appended(uint64_t offset, uint64_t length);
+
+  // -- core_write.cpp
+  // ------------------------------------------------------------------------------
+  struct Edge;
+  Result<void> check_writable(Export& to, uint64_t offset, uint64_t length) const;
+  void write_batch(Export& to, std::span<Write> writes, Wait wait);
+  Result<void> write_pieces(Export& to, uint64_t offset, std::span<const std::byte> data,
+                            Wait wait);
+  Result<void> record_write(Lock& lock, Export& to, uint64_t offset, uint64_t length,
+                            std::span<const Run> runs, std::span<const uint32_t> crcs, Wait wait);
+  Result<std::vector<Edge>> read_edges(Export& to, uint64_t offset, uint64_t length, Wait wait);
+  bool edges_unchanged(const Version& head, std::span<const Edge> edges, MissingNodes& missing);
+  Result<void> merge(Export& to, uint64_t offset, uint64_t length, std::span<const std::byte> data,
+                     Wait wait);
+  Result<void> zero_piece(Export& to, uint64_t offset, uint64_t length, Wait wait);
+  Result<void> read_whole_block(Export& from, uint64_t block, Page& page, Entry& entry, Wait wait);
+
+  // -- core_read.cpp
+  // -------------------------------------------------------------------------------
+  struct Piecewise;
+  Result<void> current_version(Export& from, uint64_t end, Version*& version) const;
+  void report_damage(Export& from, uint64_t offset, uint64_t block);
+
+  // -- core_changes.cpp
+  // ---------------------------------------------------------------------------- Ids that the
+  // pieces of one record give out, in order.
+  struct Ids {
+    VersionId version;
+    ObjectId object;
+  };
+  Ids next_ids() const { return {forest_.next_version(), forest_.next_object()}; }
+  VolumeInfo describe(const Volume& volume) const;
+  SnapshotInfo describe(const Snapshot& snapshot) const;
+  template <typename T, typename Make>
+  Result<T> change(const Once<T>& once, size_t record_bytes, const Make& make);
+  Result<void> flush_quietly();
+  Result<Target> find_volume(const std::string& name);
+  Result<Target> find_snapshot(const std::string& name);
+  Result<void> check_new_name(const std::string& name) const;
+  Result<void> check_detached(const Volume& volume) const;
+  static Error versions_exhausted();
+  NewVolume new_volume(const std::string& name, uint64_t size, Provision provision,
+                       VersionId version);
+  Result<std::optional<uint64_t>> first_allocated(Lock& lock, const Volume& volume, uint64_t block);
+  Result<void> cut_off(Export& all, uint64_t size, bool truncate);
+  SnapshotPiece name_content(const Volume& volume, const std::optional<std::string>& suffix,
+                             int64_t created, Ids& ids);
+  VersionId freeze_source(const Target& source, std::vector<Piece>& pieces, Ids& ids);
+  void add_clone(const Target& from, const std::string& name, std::vector<Piece>& pieces);
+  VolumeInfo cloned(const std::string& name, uint64_t size);
+  Result<void> replace_content(Volume& target, VersionId parent, uint64_t size, bool undo, Ids& ids,
+                               std::vector<Piece>& pieces, std::optional<std::string>& undo_name);
+
+  // -- core_checkpoint.cpp
+  // -------------------------------------------------------------------------
+  struct Running;
+  void begin_checkpoint(Lock& lock);
+  Result<bool> write_nodes(size_t count);
+  Result<void> finish_checkpoint();
+  Result<Entry> write_system_tree();
+  Result<void> commit_checkpoint(const Entry& root);
+
+  // -- core_background.cpp
+  // -------------------------------------------------------------------------
+  void committer();
+  void checkpointer();
+  void reclaimer();
+  void writer_back();
+  void stop_threads();
+  void prepare_ahead();
+
+  disk::Disk& disk_;
+  const Options options_;
+  Superblock superblock_;  // as last written
+  size_t superblock_slot_ = 0;
+
+  std::mutex checkpoint_mutex_;  // one checkpoint at a time
+  std::mutex reclaim_mutex_;     // one reclaim step at a time
+  std::mutex write_mutex_;       // taking sealed sectors and writing them
+  std::mutex sync_mutex_;        // one sync at a time
+
+  mutable std::mutex mutex_;  // all that follows
+  NodeCache nodes_;
+  Forest forest_;
+  std::unique_ptr<Allocator> allocator_;
+  std::unique_ptr<Tree> tree_;
+  std::unique_ptr<Journal> journal_;
+  Answers answers_;
+  std::unique_ptr<SystemTree> system_tree_, older_system_tree_;  // of the live checkpoints
+  std::shared_ptr<Running> running_;
+  std::optional<std::string> failure_;
+  bool closing_ = false;
+  uint64_t commits_ = 0;
+  IoStats stats_;
+  std::mt19937_64 random_;
+  uint32_t exports_ = 0;
+  std::vector<std::byte> record_;  // scratch
+
+  // Flushes: who waits for the next round, and how far the journal has been written.
+  std::vector<std::function<void(Result<void>)>> waiters_;
+  uint64_t written_sequence_ = 0;
+  bool unsynced_ = false;
+  std::condition_variable commit_wanted_, checkpoint_wanted_, progress_, reclaim_wanted_,
+      writeback_wanted_;
+  bool checkpoint_requested_ = false;
+  std::atomic<size_t> admitted_bytes_{0};  // of records that are still to come
+  std::vector<Run> writeback_;             // blocks written since their writeback was last started
+  uint64_t writeback_blocks_ = 0;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace vellum::store

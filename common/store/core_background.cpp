@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The threads of a store that works in the background, and closing it. Each repeats a step that a
+// test calls by hand.
+#include <chrono>
+
+#include "common/store/core.hpp"
+
+namespace vellum::store {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kSyncInterval = 1s;         // what a crash can take from clients that never flush
+constexpr auto kReclaimPause = 1ms;        // between steps, so that the foreground goes first
+constexpr auto kRetryPause = 5s;           // after an error
+constexpr uint64_t kPrepareBlocks = 1024;  // written ahead at once
+constexpr uint64_t kPrepareAhead = 4096;   // how far ahead of what is handed out
+
+}  // namespace
+
+void Core::start_threads() {
+  if (!options_.background) return;
+  threads_.emplace_back([this] { committer(); });
+  threads_.emplace_back([this] { checkpointer(); });
+  threads_.emplace_back([this] { reclaimer(); });
+  threads_.emplace_back([this] { writer_back(); });
+}
+
+void Core::stop_threads() {
+  {
+    const Lock lock(mutex_);
+    stopping_ = true;
+  }
+  for (auto* condition :
+       {&commit_wanted_, &checkpoint_wanted_, &reclaim_wanted_, &writeback_wanted_, &progress_}) {
+    condition->notify_all();
+  }
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void Core::committer() {
+  for (;;) {
+    bool flush = false;
+    {
+      Lock lock(mutex_);
+      constexpr size_t kSealedSectorsToWrite = 16;
+      const auto wanted = [&] {
+        return stopping_ || !waiters_.empty() || journal_->sealed_count() >= kSealedSectorsToWrite;
+      };
+      const bool woken = commit_wanted_.wait_for(lock, kSyncInterval, wanted);
+      if (stopping_) return;
+      flush = !waiters_.empty() || (!woken && unsynced_);
+      if (!flush) {
+        if (failure_) {
+          journal_->take_sealed();  // they will never be needed
+        } else if (const auto result = write_out(lock); !result.ok()) {
+          continue;
+        }
+        progress_.notify_all();
+        continue;
+      }
+    }
+    flush_round();
+  }
+}
+
+void Core::checkpointer() {
+  for (;;) {
+    {
+      Lock lock(mutex_);
+      checkpoint_wanted_.wait(lock, [&] { return stopping_ || (!failure_ && checkpoint_due()); });
+      if (stopping_) return;
+    }
+    for (;;) {
+      const auto more = checkpoint_step();
+      if (!more.ok() || !*more) break;
+      const Lock lock(mutex_);
+      if (stopping_) return;
+    }
+  }
+}
+
+void Core::reclaimer() {
+  for (;;) {
+    const auto more = reclaim_step();
+    Lock lock(mutex_);
+    if (stopping_) return;
+    if (!more.ok()) {
+      reclaim_wanted_.wait_for(lock, kRetryPause);
+    } else if (*more) {
+      reclaim_wanted_.wait_for(lock, kReclaimPause, [&] { return stopping_; });
+    } else {
+      reclaim_wanted_.wait_for(lock, kSyncInterval);
+    }
+    if (stopping_) return;
+  }
+}
+
+// Early writeback, so that a sync finds little to do, and space written ahead of its use, so that
+// it does not have to commit the file system's metadata.
+void Core::writer_back() {
+  for (;;) {
+    std::vector<Run> runs;
+    {
+      Lock lock(mutex_);
+      writeback_wanted_.wait_for(lock, kSyncInterval, [&] {
+        constexpr uint64_t kWritebackBlocks = 256;
+        return stopping_ || writeback_blocks_ >= kWritebackBlocks;
+      });
+      if (stopping_) return;
+      runs = std::exchange(writeback_, {});
+      writeback_blocks_ = 0;
+    }
+    for (const Run& run : runs) {
+      disk_.start_writeback(run.block * kBlockSize, run.count * kBlockSize);
+    }
+    prepare_ahead();
+  }
+}
+
+void Core::prepare_ahead() {
+  Lock lock(mutex_);
+  for (;;) {
+    const auto run = allocator_->reserve_ahead(kPrepareBlocks, kPrepareAhead);
+    if (!run) return;
+    lock.unlock();
+    const auto result = disk_.prepare(run->block * kBlockSize, run->count * kBlockSize);
+    lock.lock();
+    allocator_->unreserve(*run);
+    if (!result.ok() || stopping_) return;
+  }
+}
+
+Result<void> Core::close() {
+  {
+    const Lock lock(mutex_);
+    CHECK(exports_ == 0);
+    closing_ = true;
+  }
+  Result<void> result = flush();
+  if (result.ok()) result = checkpoint();
+  stop_threads();
+  return result;
+}
+
+}  // namespace vellum::store

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Volumes and snapshots: create, rename, resize, destroy, snapshot, clone, copy, revert. Each is
+// one record, with the answer to its request_id in the same one, and durable when it returns.
+#include <algorithm>
+
+#include "common/base/units.hpp"
+#include "common/store/core_change.hpp"
+
+namespace vellum::store {
+
+namespace {
+
+Result<void> check_size(uint64_t size) {
+  if (size > 0 && size <= kVolumeSizeMax && size % kVolumeSizeUnit == 0) return {};
+  return Error{Errc::invalid_argument,
+               "the size of a volume must be a multiple of 512, up to 4 "
+               "PiB; " +
+                   std::to_string(size) + " is not"};
+}
+
+// The nearest named version from `version` upwards.
+std::optional<std::string> nearest_name(const Version* version) {
+  for (; version != nullptr; version = version->parent) {
+    if (version->names.empty()) continue;
+    const Snapshot& snapshot = *version->names.back();
+    return snapshot.volume->name + "@" + snapshot.suffix;
+  }
+  return std::nullopt;
+}
+
+// Snapshots and volumes directly beneath, looking through versions that have no name.
+void collect_children(const Version& version, std::vector<std::string>& names) {
+  for (const Version* child : version.children) {
+    if (child->volume != nullptr) {
+      names.push_back(child->volume->name);
+    } else if (child->names.empty()) {
+      collect_children(*child, names);
+    } else {
+      for (const Snapshot* snapshot : child->names) {
+        names.push_back(snapshot->volume->name + "@" + snapshot->suffix);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+static bool valid_name(const std::string& name) {
+  if (name.empty() || name.size() > kNameLengthMax) return false;
+  const auto plain = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+  };
+  return plain(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
+           return plain(c) || c == '.' || c == '_' || c == '-';
+         });
+}
+
+Result<void> check_name(const std::string& what, const std::string& name) {
+  if (valid_name(name)) return {};
+  return Error{Errc::invalid_argument,
+               what + " must be 1 to 63 of A-Z a-z 0-9 . _ - and begin with a letter or a digit"};
+}
+
+VolumeInfo Core::describe(const Volume& volume) const {
+  VolumeInfo info;
+  info.name = volume.name;
+  info.id = volume.id;
+  info.uuid = volume.uuid;
+  info.size = volume.size;
+  info.created = volume.created;
+  info.provision = volume.provision;
+  info.snapshots = volume.snapshots.size();
+  info.attached = volume.attached > 0;
+  if (volume.head != nullptr) info.parent = nearest_name(volume.head->parent);
+  return info;
+}
+
+SnapshotInfo Core::describe(const Snapshot& snapshot) const {
+  SnapshotInfo info;
+  info.volume = snapshot.volume->name;
+  info.name = info.volume + "@" + snapshot.suffix;
+  info.id = snapshot.id;
+  info.uuid = snapshot.uuid;
+  info.size = snapshot.size;
+  info.created = snapshot.created;
+  info.parent = nearest_name(snapshot.version->parent);
+  collect_children(*snapshot.version, info.children);
+  return info;
+}
+
+Result<void> Core::flush_quietly() {
+  auto result = flush();
+  const Lock lock(mutex_);
+  stats_.flushes--;  // not a client's
+  return result;
+}
+
+Result<void> Core::check_new_name(const std::string& name) const {
+  TRY(check_name("the name of a volume", name));
+  if (!forest_.volume(name)) return {};
+  return Error{Errc::exists, "there is a volume \"" + name + "\" already"};
+}
+
+NewVolume Core::new_volume(const std::string& name, uint64_t size, Provision provision,
+                           VersionId version) {
+  return {forest_.next_object(), version, new_uuid(), size, now(), provision, name};
+}
+
+Result<VolumeInfo> Core::create_volume(const std::string& name, uint64_t size, Provision provision,
+                                       const Once<VolumeInfo>& once) {
+  return change<VolumeInfo>(once, 256, [&](Lock&, auto& pieces, auto& info) -> Result<void> {
+    TRY(check_new_name(name));
+    TRY(check_size(size));
+    if (forest_.versions_exhausted(1)) return versions_exhausted();
+    pieces.push_back(CreateVolumePiece{new_volume(name, size, provision, forest_.next_version())});
+    info = [this, &name] { return describe(*forest_.volume(name)); };
+    return {};
+  });
+}
+
+Error Core::versions_exhausted() {
+  return {Errc::limit,
+          "the store has used up its 2^32 version numbers: copy what is needed to a "
+          "new store"};
+}
+
+std::vector<VolumeInfo> Core::list_volumes() {
+  const Lock lock(mutex_);
+  std::vector<VolumeInfo> list;
+  for (const auto& [name, volume] : forest_.volumes()) list.push_back(describe(*volume));
+  return list;
+}
+
+Result<Target> Core::find_volume(const std::string& name) {
+  if (name.find('@') != std::string::npos) {
+    return Error{Errc::invalid_argument, "\"" + name +
+                                             "\" names a snapshot, and a volume is "
+                                             "needed"};
+  }
+  return find_target(name);
+}
+
+Result<VolumeInfo> Core::get_volume(const std::string& name) {
+  const Lock lock(mutex_);
+  TRY_ASSIGN(const Target target, find_volume(name));
+  return describe(*target.volume);
+}
+
+Result<VolumeInfo> Core::rename_volume(const std::string& name, const std::string& new_name,
+                                       const Once<VolumeInfo>& once) {
+  return change<VolumeInfo>(once, 256, [&](Lock&, auto& pieces, auto& info) -> Result<void> {
+    TRY_ASSIGN(const Target target, find_volume(name));
+    info = [this, volume = target.volume] { return describe(*volume); };
+    if (name == new_name) return {};
+    TRY(check_new_name(new_name));
+    pieces.push_back(RenamePiece{target.volume->id, new_name});
+    return {};
+  });
+}
+
+// The first allocated block of a volume from `block` on, rounded to nothing.
+Result<std::optional<uint64_t>> Core::first_allocated(Lock& lock, const Volume& volume,
+                                                      uint64_t block) {
+  std::optional<uint64_t> next;
+  TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
+    if (volume.destroyed) return true;
+    next = next_allocated(nodes_, missing, volume.head->root, block, 1);
+    return missing.empty();
+  }));
+  return next;
+}
+
+// Before a volume shrinks: what lies beyond `size` becomes a hole, in records of bounded work.
+Result<void> Core::cut_off(Export& all, uint64_t size, bool truncate) {
+  constexpr uint64_t kStep = 64 << 20;
+  const Volume& volume = *all.state_->volume;
+  uint64_t at = size;
+  for (;;) {
+    uint64_t end = 0;
+    {
+      Lock lock(mutex_);
+      TRY_ASSIGN(const auto next, first_allocated(lock, volume, at / kBlockSize));
+      end = volume.size;
+      if (volume.destroyed || !next || *next * kBlockSize >= end || at >= end) return {};
+      at = std::max(at, *next * kBlockSize);
+    }
+    if (!truncate) {
+      return Error{Errc::precondition, "the volume \"" + all.name() + "\" holds data beyond " +
+                                           format_size(size) +
+                                           "; to cut it off, ask for it to be truncated"};
+    }
+    const uint64_t step_end = std::min(end, (at / kStep + 1) * kStep);
+    TRY(zero_piece(all, at, step_end - at, Wait::allowed));
+    at = (step_end + kBlockSize - 1) / kBlockSize * kBlockSize;
+  }
+}
+
+Result<VolumeInfo> Core::resize_volume(const std::string& name, uint64_t size, bool truncate,
+                                       const Once<VolumeInfo>& once) {
+  TRY(check_size(size));
+  std::shared_ptr<Export> all;
+  {
+    {
+      const Lock lock(mutex_);
+      TRY(find_volume(name));
+    }
+    TRY_ASSIGN(all, open_export(name));
+  }
+  // Nobody writes to what is cut off meanwhile.
+  const uint64_t old_size = size_of(*all);
+  Ticket ticket;
+  if (size < old_size) {
+    ticket = enter(*all, size, old_size - size);
+    ticket.range_->queue->wait(ticket.range_);
+    TRY(cut_off(*all, size, truncate));
+  }
+  return change<VolumeInfo>(once, 64, [&](Lock& lock, auto& pieces, auto& info) -> Result<void> {
+    const auto volume = all->state_->volume;
+    TRY_ASSIGN(const auto beyond,
+               first_allocated(lock, *volume, (size + kBlockSize - 1) / kBlockSize));
+    TRY_ASSIGN(const Target target, find_volume(name));
+    if (target.volume != volume || (beyond && size < volume->size)) {
+      return Error{Errc::busy, "the content of \"" + name + "\" was replaced meanwhile: try again"};
+    }
+    info = [this, volume] { return describe(*volume); };
+    if (volume->size != size) pieces.push_back(ResizePiece{volume->id, size});
+    return {};
+  });
+}
+
+Result<void> Core::destroy_volume(const std::string& name, bool force,
+                                  const Once<std::monostate>& once) {
+  const auto destroyed =
+      change<std::monostate>(once, 64, [&](Lock&, auto& pieces, auto& info) -> Result<void> {
+        TRY_ASSIGN(const Target target, find_volume(name));
+        if (!force) TRY(check_detached(*target.volume));
+        pieces.push_back(DestroyVolumePiece{target.volume->id});
+        info = [] { return std::monostate(); };
+        return {};
+      });
+  if (destroyed.ok()) return {};
+  return destroyed.error();
+}
+
+Result<void> Core::check_detached(const Volume& volume) const {
+  const auto in_use = [](const std::string& name) {
+    return Error{Errc::in_use, "\"" + name +
+                                   "\" is attached: disconnect its clients first, or "
+                                   "use force"};
+  };
+  if (volume.attached > 0) return in_use(volume.name);
+  for (const auto& [suffix, snapshot] : volume.snapshots) {
+    if (snapshot->version->pins > 0) return in_use(volume.name + "@" + suffix);
+  }
+  return {};
+}
+
+}  // namespace vellum::store

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What is where: allocated maps, extents, differences; and what the store says of itself. An answer
+// is of one instant: the last pass over the trees runs in one critical section.
+#include <algorithm>
+#include <bit>
+
+#include "common/base/units.hpp"
+#include "common/store/core.hpp"
+
+namespace vellum::store {
+
+namespace {
+
+constexpr uint64_t kBitsMax = 8192;
+constexpr size_t kExtentsMax = 65536;
+
+uint64_t blocks_of(uint64_t bytes) { return (bytes + kBlockSize - 1) / kBlockSize; }
+
+Result<void> check_range(const std::string& name, uint64_t offset, uint64_t length, uint64_t size) {
+  if (offset <= size && length <= size - offset) return {};
+  return Error{Errc::out_of_range, "\"" + name + "\" has " + std::to_string(size) +
+                                       " bytes; the range from " + std::to_string(offset) + " of " +
+                                       std::to_string(length) + " is not within"};
+}
+
+}  // namespace
+
+Result<AllocatedMap> Core::allocated(const std::string& target, uint64_t offset, uint64_t length,
+                                     uint64_t chunk, bool hint) {
+  if (chunk == 0) {
+    chunk = std::max(kBlockSize, std::bit_ceil((length + kBitsMax - 1) / kBitsMax));
+  } else if (!std::has_single_bit(chunk) || chunk < kBlockSize) {
+    return Error{Errc::invalid_argument,
+                 "chunk must be a power of two from 4096, not " + std::to_string(chunk)};
+  }
+  Lock lock(mutex_);
+  TRY_ASSIGN(const Target found, find_target(target));
+  const uint64_t size = found.size();
+  TRY(check_range(target, offset, length, size));
+  const bool to_end = offset + length == size;
+  if (offset % chunk != 0 || (length % chunk != 0 && !to_end)) {
+    return Error{Errc::invalid_argument, "offset and length must be multiples of the chunk, " +
+                                             std::to_string(chunk) + ", or reach the end"};
+  }
+  const uint64_t chunks = std::min(kBitsMax, (length + chunk - 1) / chunk);
+  const uint64_t scanned_max = std::min(length, chunks * chunk);
+  const uint64_t first = offset / kBlockSize, last = blocks_of(offset + scanned_max);
+  AllocatedMap map;
+  map.chunk = chunk;
+  TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
+    if (found.volume->destroyed) return true;
+    const Entry& root = found.version()->root;
+    ChunkWalk walk(nodes_, missing, first, last, chunk / kBlockSize);
+    walk.allocated(root);
+    if (!missing.empty()) return false;
+    map.scanned_length =
+        walk.reached() == last ? scanned_max : walk.reached() * kBlockSize - offset;
+    const uint64_t bits = (map.scanned_length + chunk - 1) / chunk;
+    map.bitmap.assign((bits + 7) / 8, std::byte{0});
+    map.allocated_chunks = 0;
+    for (uint64_t i = 0; i < bits; i++) {
+      if (!walk.bits()[i]) continue;
+      map.bitmap[i / 8] |= std::byte{static_cast<uint8_t>(1u << (i % 8))};
+      map.allocated_chunks++;
+    }
+    map.next_allocated.reset();
+    if (hint && offset + map.scanned_length < size) {
+      const auto next = next_allocated(
+          nodes_, missing, root, (offset + map.scanned_length) / kBlockSize, chunk / kBlockSize);
+      if (next && *next * kBlockSize < size) map.next_allocated = *next * kBlockSize;
+    }
+    return missing.empty();
+  }));
+  if (found.volume->destroyed) return find_target(target).error();
+  return map;
+}
+
+Result<ExtentList> Core::extents(const std::string& target, const std::optional<std::string>& base,
+                                 uint64_t offset, size_t extents_max) {
+  if (extents_max == 0 || extents_max > kExtentsMax) {
+    return Error{Errc::invalid_argument,
+                 "max must be 1 to " + std::to_string(kExtentsMax) + " extents"};
+  }
+  Lock lock(mutex_);
+  TRY_ASSIGN(const Target found, find_target(target));
+  std::optional<Target> other;
+  if (base) {
+    TRY_ASSIGN(other, find_target(*base));
+  }
+  ExtentList list;
+  list.size = found.size();
+  TRY(check_range(target, offset, 0, list.size));
+  const uint64_t first = offset / kBlockSize, last = blocks_of(list.size);
+  uint64_t reached = first;
+  TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
+    if (found.volume->destroyed || (other && other->volume->destroyed)) return true;
+    const Entry& root = found.version()->root;
+    Walk walk(nodes_, missing, first, last, extents_max);
+    if (other) {
+      walk.difference(root, other->version()->root);
+    } else {
+      walk.data(root);
+    }
+    if (!missing.empty()) return false;
+    list.extents.clear();
+    for (const BlockExtent& extent : walk.extents()) {
+      const uint64_t from = std::max(extent.block * kBlockSize, offset);
+      const uint64_t to = std::min((extent.block + extent.count) * kBlockSize, list.size);
+      if (from < to) list.extents.push_back({from, to - from, extent.kind});
+    }
+    reached = walk.reached();
+    if (reached < last && !other) {
+      // Jump over what holds nothing.
+      const auto next = next_allocated(nodes_, missing, root, reached, 1);
+      if (!missing.empty()) return false;
+      reached = next ? std::min(*next, last) : last;
+    }
+    return true;
+  }));
+  if (found.volume->destroyed) return find_target(target).error();
+  if (other && other->volume->destroyed) return find_target(*base).error();
+  if (reached < last) list.next_offset = std::max(reached * kBlockSize, offset);
+  return list;
+}
+
+Result<std::vector<Extent>> Core::map(Export& from, uint64_t offset, uint64_t length,
+                                      size_t extents_max, Wait wait) {
+  CHECK(extents_max > 0);
+  Lock lock(mutex_);
+  std::vector<Extent> extents;
+  if (offset > kVolumeSizeMax || length > kVolumeSizeMax || length == 0) {
+    return Error{Errc::out_of_range, "the range is empty, or lies beyond any volume"};
+  }
+  const uint64_t end = offset + length;
+  const uint64_t first = offset / kBlockSize, last = blocks_of(end);
+  Result<void> valid;
+  TRY(with_nodes(lock, wait, [&](MissingNodes& missing) {
+    Version* version = nullptr;
+    valid = current_version(from, end, version);
+    if (!valid.ok()) return true;
+    Walk walk(nodes_, missing, first, last, extents_max);
+    walk.data(version->root);
+    if (!missing.empty()) return false;
+    extents.clear();
+    uint64_t at = offset;
+    const auto add = [&](uint64_t to, ExtentKind kind) {
+      to = std::min(to, end);
+      if (to > at && extents.size() < extents_max) {
+        extents.push_back({at, to - at, kind});
+        at = to;
+      }
+    };
+    for (const BlockExtent& extent : walk.extents()) {
+      add(extent.block * kBlockSize, ExtentKind::zero);
+      add((extent.block + extent.count) * kBlockSize, ExtentKind::data);
+    }
+    add(walk.reached() == last ? end : walk.reached() * kBlockSize, ExtentKind::zero);
+    return true;
+  }));
+  TRY(valid);
+  CHECK(!extents.empty());
+  return extents;
+}
+
+StoreInfo Core::info() {
+  const Lock lock(mutex_);
+  StoreInfo info;
+  info.name = disk_.name();
+  info.uuid = superblock_.uuid;
+  info.format = kFormatVersion;
+  info.capacity = superblock_.capacity;
+  info.used = allocator_->allocated() * kBlockSize;
+  info.waiting_for_reuse = allocator_->waiting() * kBlockSize;
+  info.mount_generation = superblock_.generation;
+  info.checkpoint = superblock_.newer.number;
+  info.journal_size = superblock_.journal_size;
+  info.journal_used = journal_->sectors_used() * kBlockSize;
+  info.cache_size = nodes_.nodes_max() * sizeof(Node);
+  info.cache_used = nodes_.count() * sizeof(Node);
+  info.cache_dirty = nodes_.dirty_count() * sizeof(Node);
+  info.volumes = forest_.volumes().size();
+  info.snapshots = forest_.snapshot_count();
+  info.versions = forest_.versions().size() - 1;
+  info.read_only = failure_;
+  for (const auto& [id, version] : forest_.versions()) {
+    if (version->state != State::zombie) continue;
+    info.zombies++;
+    if (version->job != Job::drop) continue;
+    const double fraction =
+        static_cast<double>(version->cursor.end) / static_cast<double>(kTreeBlocks);
+    info.reclaim.push_back({"drop", id, version->owned * kBlockSize, fraction});
+  }
+  return info;
+}
+
+IoStats Core::stats() {
+  const Lock lock(mutex_);
+  return stats_;
+}
+
+Result<IoStats> Core::stats(const std::string& volume) {
+  const Lock lock(mutex_);
+  TRY_ASSIGN(const Target target, find_target(volume));
+  if (target.snapshot) {
+    return Error{Errc::invalid_argument, "\"" + volume +
+                                             "\" names a snapshot, and figures are "
+                                             "kept for volumes"};
+  }
+  return target.volume->stats;
+}
+
+}  // namespace vellum::store

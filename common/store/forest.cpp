@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "common/store/forest.hpp"
+
+#include <algorithm>
+
+namespace vellum::store {
+
+Forest::Forest(NodeCache& nodes) : nodes_(nodes) {
+  auto base = std::make_unique<Version>();
+  base->state = State::snapshot;
+  versions_.emplace(0, std::move(base));
+}
+
+Version* Forest::version(VersionId id) {
+  const auto found = versions_.find(id);
+  return found == versions_.end() ? nullptr : found->second.get();
+}
+
+std::shared_ptr<Volume> Forest::volume(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<Volume> Forest::volume(ObjectId id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<Snapshot> Forest::snapshot(ObjectId id) const {
+  const auto found = snapshots_.find(id);
+  return found == snapshots_.end() ? nullptr : found->second;
+}
+
+bool Forest::unchanged(const Version& head) const {
+  return head.owned == 0 && same_target(head.root, head.parent->root);
+}
+
+void Forest::touch(Version& version) {
+  if (version.changed) return;
+  version.changed = true;
+  changed_versions_.push_back(version.id);
+}
+
+Version* Forest::new_version(Version& parent, VersionId id) {
+  if (id != next_version_) return nullptr;
+  next_version_++;
+  auto fresh = std::make_unique<Version>();
+  fresh->id = id;
+  fresh->parent = &parent;
+  fresh->root = parent.root;
+  nodes_.ref(fresh->root);
+  parent.children.push_back(fresh.get());
+  Version* version = fresh.get();
+  versions_.emplace(id, std::move(fresh));
+  touch(*version);
+  return version;
+}
+
+void Forest::make_zombie(Version& version) {
+  if (version.id == 0) return;
+  version.state = State::zombie;
+  if (version.children.empty()) droppable_.insert(version.id);
+  touch(version);
+}
+
+Version* Forest::next_to_drop() {
+  if (!begun_.empty()) return version(*begun_.begin());
+  for (const VersionId id : droppable_) {
+    Version* found = version(id);
+    if (found->pins == 0) return found;
+  }
+  return nullptr;
+}
+
+bool Forest::create_volume(const NewVolume& made, VersionId parent_id) {
+  Version* parent = version(parent_id);
+  if (parent == nullptr || by_name_.contains(made.name) || made.id != next_object_) return false;
+  Version* head = new_version(*parent, made.version);
+  if (head == nullptr) return false;
+  next_object_++;
+  auto volume = std::make_shared<Volume>();
+  volume->id = made.id;
+  volume->name = made.name;
+  volume->uuid = made.uuid;
+  volume->size = made.size;
+  volume->created = made.created;
+  volume->provision = made.provision;
+  volume->head = head;
+  head->volume = volume.get();
+  touch(*volume);
+  by_id_.emplace(volume->id, volume);
+  by_name_.emplace(volume->name, std::move(volume));
+  return true;
+}
+
+bool Forest::rename(ObjectId id, const std::string& name) {
+  const auto renamed = volume(id);
+  if (!renamed || by_name_.contains(name)) return false;
+  by_name_.erase(renamed->name);
+  renamed->name = name;
+  by_name_.emplace(name, renamed);
+  touch(*renamed);
+  return true;
+}
+
+bool Forest::resize(ObjectId id, uint64_t size) {
+  const auto resized = volume(id);
+  if (!resized) return false;
+  resized->size = size;
+  touch(*resized);
+  return true;
+}
+
+bool Forest::take_snapshot(const SnapshotPiece& piece) {
+  const auto of = volume(piece.volume);
+  if (!of || piece.id != next_object_ || of->snapshots.contains(piece.suffix)) return false;
+  Version* named = piece.new_head == 0 ? of->head->parent : of->head;
+  if (piece.new_head != 0) {
+    Version* head = new_version(*named, piece.new_head);
+    if (head == nullptr) return false;
+    named->volume = nullptr;
+    head->volume = of.get();
+    of->head = head;
+  }
+  if (named->id != 0) {
+    named->state = State::snapshot;
+    touch(*named);
+  }
+  next_object_++;
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->id = piece.id;
+  snapshot->volume = of.get();
+  snapshot->suffix = piece.suffix;
+  snapshot->uuid = piece.uuid;
+  snapshot->size = of->size;
+  snapshot->created = piece.created;
+  snapshot->version = named;
+  named->names.push_back(snapshot.get());
+  of->next_number = piece.next_number;
+  changed_objects_.insert(snapshot->id);
+  touch(*of);
+  of->snapshots.emplace(snapshot->suffix, snapshot);
+  snapshots_.emplace(snapshot->id, std::move(snapshot));
+  return true;
+}
+
+bool Forest::split(ObjectId id, VersionId new_head) {
+  const auto of = volume(id);
+  if (!of) return false;
+  Version* old = of->head;
+  Version* head = new_version(*old, new_head);
+  if (head == nullptr) return false;
+  old->volume = nullptr;
+  make_zombie(*old);
+  head->volume = of.get();
+  of->head = head;
+  touch(*of);
+  return true;
+}
+
+bool Forest::switch_head(const SwitchPiece& piece) {
+  const auto of = volume(piece.volume);
+  Version* parent = version(piece.parent);
+  if (!of || parent == nullptr) return false;
+  Version* head = new_version(*parent, piece.new_head);
+  if (head == nullptr) return false;
+  of->head->volume = nullptr;
+  make_zombie(*of->head);
+  head->volume = of.get();
+  of->head = head;
+  of->size = piece.size;
+  touch(*of);
+  return true;
+}
+
+bool Forest::destroy_volume(ObjectId id) {
+  const auto gone = volume(id);
+  if (!gone) return false;
+  while (!gone->snapshots.empty()) destroy_snapshot(gone->snapshots.begin()->second->id);
+  gone->destroyed = true;
+  gone->head->volume = nullptr;
+  make_zombie(*gone->head);
+  gone->head = nullptr;
+  by_name_.erase(gone->name);
+  by_id_.erase(id);
+  changed_objects_.insert(id);
+  return true;
+}
+
+bool Forest::destroy_snapshot(ObjectId id) {
+  const auto gone = snapshot(id);
+  if (!gone) return false;
+  gone->destroyed = true;
+  Version& version = *gone->version;
+  std::erase(version.names, gone.get());
+  if (version.names.empty()) make_zombie(version);
+  gone->volume->snapshots.erase(gone->suffix);
+  snapshots_.erase(id);
+  changed_objects_.insert(id);
+  return true;
+}
+
+void Forest::begin_job(Version& version, Job job) {
+  version.job = job;
+  version.cursor = {};
+  begun_.insert(version.id);
+  touch(version);
+}
+
+void Forest::set_cursor(Version& version, Cursor cursor) {
+  version.cursor = cursor;
+  touch(version);
+}
+
+void Forest::finish_drop(Version& version) {
+  CHECK(version.children.empty() && version.names.empty() && version.pins == 0);
+  Version& parent = *version.parent;
+  std::erase(parent.children, &version);
+  if (parent.state == State::zombie && parent.children.empty()) droppable_.insert(parent.id);
+  droppable_.erase(version.id);
+  begun_.erase(version.id);
+  nodes_.unref(version.root);
+  if (!version.changed) changed_versions_.push_back(version.id);
+  versions_.erase(version.id);
+}
+
+std::set<uint64_t> Forest::take_changed_version_blocks() {
+  std::set<uint64_t> blocks;
+  for (const VersionId id : changed_versions_) {
+    blocks.insert(id / kVersionsPerBlock);
+    if (Version* changed = version(id)) changed->changed = false;
+  }
+  changed_versions_.clear();
+  return blocks;
+}
+
+std::set<uint64_t> Forest::take_changed_object_blocks() {
+  std::set<uint64_t> blocks;
+  for (const ObjectId id : changed_objects_) blocks.insert(id / kObjectsPerBlock);
+  changed_objects_.clear();
+  return blocks;
+}
+
+}  // namespace vellum::store

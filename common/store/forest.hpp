@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The forest of versions and the catalogue of volumes and snapshots that name them. In memory as a
+// whole; guarded by the store's mutex; changed by executing records only.
+//
+// 1. Ids of versions only grow, so they rise along any path away from the root.
+// 2. A version that no name refers to is a zombie; reclaim works on it when it has no children.
+// 3. What has changed since the last freeze is remembered by id, for the checkpoint's tables.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/store/block_io.hpp"
+#include "common/store/node_cache.hpp"
+#include "common/store/ranges.hpp"
+#include "common/store/record.hpp"
+#include "common/store/types.hpp"
+
+namespace vellum::store {
+
+enum class State : uint8_t { head = 1, snapshot = 2, zombie = 3 };
+
+struct Volume;
+struct Snapshot;
+
+struct Version {
+  VersionId id = 0;
+  Version* parent = nullptr;
+  std::vector<Version*> children;
+  Entry root;
+  State state = State::head;
+  Job job = Job::none;
+  Cursor cursor;
+  uint64_t owned = 0;  // blocks and nodes charged to it: parent->id < tag <= id
+  uint32_t pins = 0;   // readers that keep reclaim away
+  bool changed = false;
+  Volume* volume = nullptr;      // whose head it is
+  std::vector<Snapshot*> names;  // that refer to it
+};
+
+struct Snapshot {
+  ObjectId id = 0;
+  Volume* volume = nullptr;
+  std::string suffix;
+  Uuid uuid{};
+  uint64_t size = 0;
+  int64_t created = 0;
+  Version* version = nullptr;
+  bool destroyed = false;
+};
+
+struct Volume {
+  ObjectId id = 0;
+  std::string name;
+  Uuid uuid{};
+  uint64_t size = 0;
+  int64_t created = 0;
+  Provision provision = Provision::thin;
+  uint64_t next_number = 1;
+  Version* head = nullptr;
+  bool destroyed = false;
+  uint32_t attached = 0;                                       // open exports
+  std::map<std::string, std::shared_ptr<Snapshot>> snapshots;  // by suffix
+  IoStats stats;
+  RangeQueue ranges;
+};
+
+class Forest {
+ public:
+  explicit Forest(NodeCache& nodes);
+
+  Version* version(VersionId id);
+  std::shared_ptr<Volume> volume(const std::string& name) const;
+  std::shared_ptr<Volume> volume(ObjectId id) const;
+  std::shared_ptr<Snapshot> snapshot(ObjectId id) const;
+  const std::map<std::string, std::shared_ptr<Volume>>& volumes() const { return by_name_; }
+  const std::map<VersionId, std::unique_ptr<Version>>& versions() const { return versions_; }
+  size_t snapshot_count() const { return snapshots_.size(); }
+  VersionId next_version() const { return next_version_; }
+  ObjectId next_object() const { return next_object_; }
+  bool versions_exhausted(size_t wanted) const { return next_version_ + wanted >= 0xfffffff0u; }
+
+  // Nothing of its own, and exactly what its parent is.
+  bool unchanged(const Version& head) const;
+  // The version that a snapshot of this head would name: its parent, if that is the same already.
+  Version& version_to_name(Version& head) const {
+    return unchanged(head) && head.parent->job == Job::none ? *head.parent : head;
+  }
+
+  // -- Executing records. False: it does not fit this state, which only damage can cause. ---------
+  bool create_volume(const NewVolume& volume, VersionId parent);
+  bool rename(ObjectId id, const std::string& name);
+  bool resize(ObjectId id, uint64_t size);
+  bool take_snapshot(const SnapshotPiece& piece);
+  bool split(ObjectId volume, VersionId new_head);
+  bool switch_head(const SwitchPiece& piece);
+  bool destroy_volume(ObjectId id);
+  bool destroy_snapshot(ObjectId id);
+  // Versions that no name refers to and that have no children; those whose job has begun first.
+  Version* next_to_drop();
+  void begin_job(Version& version, Job job);
+  void set_cursor(Version& version, Cursor cursor);
+  void finish_drop(Version& version);
+
+  void touch(Version& version);
+  void touch(const Volume& volume) { changed_objects_.insert(volume.id); }
+
+  // -- Loading and checkpoints
+  // --------------------------------------------------------------------- Table records, as
+  // FORMAT.md has them. Loading is in any order; link() ends it and says whether everything fits
+  // together.
+  struct LoadedVersion {
+    VersionId id, parent;
+    Entry root;
+    State state;
+    Job job;
+    Cursor cursor;
+    uint64_t owned;
+  };
+  void load(const LoadedVersion& version) { loaded_versions_[version.id] = version; }
+  bool load_object(const std::byte* record);
+  bool link(VersionId next_version, ObjectId next_object);
+
+  // Table blocks (indices in their areas) that changed since they were last taken.
+  std::set<uint64_t> take_changed_version_blocks();
+  std::set<uint64_t> take_changed_object_blocks();
+  // The records of one table block. The roots are copied out, since they may have no address yet.
+  struct RootPlace {
+    VersionId version;
+    size_t offset;  // in the page
+    Entry root;     // a counted reference
+  };
+  void store_versions(uint64_t block, Page& page, std::vector<RootPlace>& roots) const;
+  void store_objects(uint64_t block, Page& page) const;
+
+ private:
+  Version* new_version(Version& parent, VersionId id);
+  void make_zombie(Version& version);
+  void store_object(const Volume* volume, const Snapshot* snapshot, std::byte* to) const;
+
+  NodeCache& nodes_;
+  std::map<VersionId, std::unique_ptr<Version>> versions_;
+  std::map<std::string, std::shared_ptr<Volume>> by_name_;
+  std::map<ObjectId, std::shared_ptr<Volume>> by_id_;
+  std::map<ObjectId, std::shared_ptr<Snapshot>> snapshots_;
+  VersionId next_version_ = 1;
+  ObjectId next_object_ = 1;
+  std::set<VersionId> droppable_, begun_;
+  std::vector<VersionId> changed_versions_;
+  std::set<ObjectId> changed_objects_;
+  std::map<VersionId, LoadedVersion> loaded_versions_;
+  struct LoadedObject;
+  std::vector<std::shared_ptr<LoadedObject>> loaded_objects_;
+};
+
+}  // namespace vellum::store

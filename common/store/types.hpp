@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The values that go in and out of the store's facade (store.hpp). Offsets, lengths and sizes are
+// bytes; times are milliseconds since 1970 in UTC.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/result.hpp"
+
+namespace vellum::store {
+
+inline constexpr uint64_t kVolumeSizeMax = uint64_t{4} << 50;  // 4 PiB
+inline constexpr uint64_t kVolumeSizeUnit = 512;
+inline constexpr size_t kNameLengthMax = 63;  // of a volume, and of a snapshot's suffix
+inline constexpr size_t kRequestIdLengthMax = 128;
+inline constexpr size_t kGroupMax = 256;              // volumes in one snapshot.create
+inline constexpr uint64_t kChangeBytesMax = 1 << 20;  // a request up to this, within one aligned
+                                                      // MiB, is one change (P2); larger are several
+
+using Uuid = std::array<std::byte, 16>;
+std::string to_string(const Uuid& uuid);
+
+enum class Provision { thin, reserved };
+
+struct VolumeInfo {
+  std::string name;
+  uint64_t id = 0;  // of the object, never used again
+  Uuid uuid{};
+  uint64_t size = 0;
+  int64_t created = 0;
+  Provision provision = Provision::thin;
+  uint64_t snapshots = 0;             // how many it has
+  std::optional<std::string> parent;  // the nearest snapshot, in full, that its content grew from
+  bool attached = false;              // opened by a client now
+};
+
+struct SnapshotInfo {
+  std::string name;  // VOLUME@SUFFIX
+  std::string volume;
+  uint64_t id = 0;
+  Uuid uuid{};
+  uint64_t size = 0;
+  int64_t created = 0;
+  std::optional<std::string> parent;  // the nearest older snapshot that it grew from, in full
+  std::vector<std::string> children;  // snapshots and volumes directly beneath it
+};
+
+struct CopyInfo {
+  VolumeInfo volume;
+  std::optional<std::string> undo_snapshot;  // in full
+};
+
+enum class ExtentKind { data, zero };
+
+struct Extent {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  ExtentKind kind = ExtentKind::data;
+  bool operator==(const Extent&) const = default;
+};
+
+// Ascending, not overlapping, coalesced within one answer. `next_offset` is where to go on.
+struct ExtentList {
+  uint64_t size = 0;  // of the target
+  std::vector<Extent> extents;
+  std::optional<uint64_t> next_offset;
+};
+
+struct AllocatedMap {
+  uint64_t chunk = 0;
+  uint64_t scanned_length = 0;    // bytes from the offset that `bitmap` speaks of
+  std::vector<std::byte> bitmap;  // a bit a chunk, least significant first
+  uint64_t allocated_chunks = 0;
+  std::optional<uint64_t> next_allocated;  // absent as well when no hint was asked for
+};
+
+// Counted since the store was opened.
+struct IoStats {
+  uint64_t reads = 0, read_bytes = 0;
+  uint64_t writes = 0, write_bytes = 0;
+  uint64_t flushes = 0;
+  uint64_t trims = 0, trim_bytes = 0;   // done without moving data
+  uint64_t zeroes = 0, zero_bytes = 0;  // likewise
+  uint64_t copies = 0, copy_bytes = 0;  // clone, copy and revert; bytes: the size of the result
+  uint64_t snapshots = 0;
+  uint64_t checksum_errors = 0;
+};
+
+struct ReclaimProgress {
+  std::string job;  // "drop"
+  uint64_t version = 0;
+  uint64_t owned_bytes = 0;  // still to be given back
+  double fraction = 0;       // of the address space passed, 0 to 1
+};
+
+struct StoreInfo {
+  std::string name;  // of the disk
+  Uuid uuid{};
+  uint32_t format = 0;
+  uint64_t capacity = 0;
+  uint64_t used = 0;  // allocated: data and map of all versions, and the system tree
+  uint64_t waiting_for_reuse = 0;
+  uint64_t mount_generation = 0;
+  uint64_t checkpoint = 0;  // number of the newest
+  uint64_t journal_size = 0, journal_used = 0;
+  uint64_t cache_size = 0, cache_used = 0, cache_dirty = 0;
+  uint64_t volumes = 0, snapshots = 0, versions = 0, zombies = 0;
+  std::optional<std::string> read_only;  // why the store takes no changes any more
+  std::vector<ReclaimProgress> reclaim;
+};
+
+// The answer that a repeated request_id gets: journaled with the change in one record. `encode`
+// runs under the store's lock, must not call the store, and must return at most 64 KiB.
+template <typename T>
+struct Once {
+  std::string request_id;  // empty: none was given
+  std::function<std::string(const T&)> encode;
+};
+
+}  // namespace vellum::store
