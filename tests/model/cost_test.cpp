@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// What calls cost, counted in I/Os on the simulated disk: the same with many snapshots as with none
+// (P7), and the same for a large volume as for a small one (P8).
+#include "tests/model/store_fixture.hpp"
+
+namespace vellum::support {
+
+namespace {
+
+testing::AssertionResult same(const CallCount& one, const CallCount& other) {
+  if (one.calls == other.calls && one.bytes == other.bytes) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << one.calls << " calls of " << one.bytes << " bytes, not "
+                                     << other.calls << " of " << other.bytes;
+}
+
+constexpr uint64_t kTib = uint64_t{1} << 40;
+constexpr uint64_t kBlock = kContentBlockBytes;
+constexpr uint64_t kBlocks = 600;  // of the volume that is written to
+
+class Cost : public StoreTest {
+ protected:
+  void SetUp() override { begin(64 << 20); }
+
+  void begin(uint64_t cache_bytes) {
+    store_.reset();
+    disk_ = std::make_unique<SimulatedDisk>();
+    store::Geometry geometry;
+    geometry.capacity = 1024 * kMib;
+    geometry.segment_size = 256 << 10;
+    geometry.region_size = kMib;
+    geometry.journal_size = 4 * kMib;
+    store::Options small = options();
+    small.cache_bytes = cache_bytes;
+    ASSERT_TRUE(store::Store::format(*disk_, geometry, small).ok());
+    auto opened = store::Store::open(*disk_, small);
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    store_ = std::move(opened).value();
+  }
+
+  // How many calls of a kind, of how many bytes.
+  CallCount cost_of(Call kind, const std::function<void()>& calls) {
+    const CallCount before = disk_->counts()[static_cast<size_t>(kind)];
+    calls();
+    const CallCount after = disk_->counts()[static_cast<size_t>(kind)];
+    return {after.calls - before.calls, after.bytes - before.bytes};
+  }
+
+  void write_some(uint64_t seed, uint64_t writes) {
+    Random random(seed);
+    auto opened = attach("v");
+    for (uint64_t i = 0; i < writes; ++i) {
+      const uint64_t offset = random.below(kBlocks) * kBlock;
+      ASSERT_TRUE(opened->write(offset, pattern(seed, offset, kBlock)).ok());
+    }
+  }
+
+  // Writes, reads and flushes of which each is followed by no work of the background.
+  void trace() {
+    for (uint64_t round = 0; round < 10; ++round) {
+      write_some(1000 + round, 20);
+      ASSERT_TRUE(store_->flush().ok());
+      read("v", round * 40 * kBlock, 8 * kBlock);
+    }
+  }
+
+  void prepare(uint64_t snapshots) {
+    create("v", kBlocks * kBlock);
+    write("v", 1, 0, kBlocks * kBlock);
+    for (uint64_t i = 0; i < snapshots; ++i) {
+      snap("v", "s" + std::to_string(i));
+      write_some(i, 5);
+    }
+    ASSERT_TRUE(store_->checkpoint().ok());
+    ASSERT_TRUE(store_->checkpoint().ok());
+    read("v", 0, kBlocks * kBlock);
+  }
+
+  std::unique_ptr<SimulatedDisk> disk_;
+};
+
+TEST_F(Cost, OfForegroundIoDoesNotDependOnSnapshots) {  // P7
+  for (Call kind : {Call::write, Call::read, Call::sync}) {
+    std::vector<CallCount> costs;
+    for (uint64_t snapshots : {0, 10, 200}) {
+      begin(64 << 20);
+      prepare(snapshots);
+      costs.push_back(cost_of(kind, [&] { trace(); }));
+    }
+    EXPECT_TRUE(same(costs[1], costs[0])) << static_cast<int>(kind);
+    EXPECT_TRUE(same(costs[2], costs[0])) << static_cast<int>(kind);
+    EXPECT_GE(costs[0].calls, 10u);
+  }
+}
+
+TEST_F(Cost, OfForegroundIoDoesNotDependOnGenerationsOfClones) {  // P7
+  std::vector<CallCount> costs;
+  for (uint64_t generations : {0, 100}) {
+    begin(64 << 20);
+    prepare(0);
+    for (uint64_t i = 0; i < generations; ++i) {
+      ASSERT_TRUE(store_->rename_volume("v", "old" + std::to_string(i)).ok());
+      ASSERT_TRUE(store_->clone("old" + std::to_string(i), "v").ok());
+      write_some(i, 5);
+    }
+    ASSERT_TRUE(store_->checkpoint().ok());
+    ASSERT_TRUE(store_->checkpoint().ok());
+    read("v", 0, kBlocks * kBlock);
+    costs.push_back(cost_of(Call::write, [&] { trace(); }));
+  }
+  EXPECT_TRUE(same(costs[1], costs[0]));
+  EXPECT_GE(costs[0].calls, 10u);
+}
+
+TEST_F(Cost, OfVolumeCallsDoesNotDependOnTheSizeOfTheVolume) {  // P8
+  std::vector<CallCount> writes, reads;
+  for (uint64_t size : {uint64_t{256} * kMib, 40 * kTib}) {
+    begin(64 << 20);
+    create("v", size);
+    const uint64_t islands = 16;
+    for (uint64_t i = 0; i < islands; ++i)
+      write("v", 1, size / islands / kMib * kMib * i, 16 * kBlock);
+    create("target", size);
+    ASSERT_TRUE(store_->checkpoint().ok());
+    auto calls = [&] {
+      snap("v", "s");
+      ASSERT_TRUE(store_->clone("v", "c").ok());
+      ASSERT_TRUE(store_->copy("v", "target", true, true).ok());
+      ASSERT_TRUE(store_->revert("target", "1", false).ok());
+      ASSERT_TRUE(store_->destroy_volume("c", false).ok());
+      ASSERT_TRUE(store_->destroy_snapshot("v@s").ok());
+    };
+    reads.push_back(cost_of(Call::read, [&] { writes.push_back(cost_of(Call::write, calls)); }));
+  }
+  EXPECT_TRUE(same(writes[1], writes[0]));
+  EXPECT_TRUE(same(reads[1], reads[0]));
+  EXPECT_GE(writes[0].calls, 6u) << "each is durable when it returns";
+  EXPECT_LE(writes[0].calls, 12u);
+  EXPECT_LE(reads[0].calls, 8u);
+}
+
+TEST_F(Cost, OfDifferencesAndMapsFollowsWhatThereIs) {  // P8
+  create("v", 40 * kTib);
+  for (uint64_t i = 0; i < 64; ++i) write("v", 1, i * (kTib / 2), kBlock);
+  snap("v", "s");
+  write("v", 2, 20 * kTib, kBlock);
+  ASSERT_TRUE(store_->close().ok());
+  store_.reset();
+  store_ = std::move(store::Store::open(*disk_, options())).value();
+  const CallCount diff = cost_of(Call::read, [&] {
+    const auto list = store_->diff("v", "v@s", 0, 100);
+    ASSERT_TRUE(list.ok());
+    EXPECT_EQ(list->extents.size(), 1u);
+  });
+  EXPECT_LE(diff.calls, 12u);  // two paths of five levels, and the table of versions
+  const CallCount map =
+      cost_of(Call::read, [&] { ASSERT_TRUE(store_->allocated("v", 0, 40 * kTib, 0, true).ok()); });
+  EXPECT_LE(map.calls, 64u * 4);
+}
+
+}  // namespace
+}  // namespace vellum::support

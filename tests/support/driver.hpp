@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// Runs operations on a store and on its model, and compares every answer. One thread; the store has
+// no background threads. Whatever is wrong throws Failure.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/store/store.hpp"
+#include "tests/support/model.hpp"
+#include "tests/support/simulated_disk.hpp"
+
+namespace vellum::support {
+
+// Tiny, so that short histories reach every border there is.
+store::Geometry tiny_geometry(uint64_t capacity_bytes);
+
+struct DriverOptions {
+  uint64_t seed = 0;
+  uint64_t cache_bytes = 1 << 20;
+  bool verbose = false;  // prints each operation and what the store logs
+};
+
+class Driver {
+ public:
+  // Opens the store on `disk` without comparing anything; see match().
+  Driver(SimulatedDisk& disk, const DriverOptions& options, Model model);
+
+  // An open that the disk failed: `store` stays null until reopen() succeeds.
+  Result<void> open();
+  // True: done, by store and model. False: the disk failed it; the model is as before.
+  bool run(const Operation& operation);
+
+  const Model& model() const { return model_; }
+  Model& model() { return model_; }
+  store::Store& store() { return *store_; }
+  bool is_open() const { return store_ != nullptr; }
+
+  // Everything that can be asked, against the model.
+  void check_all();
+  void check_lists();
+  void check_answers() const;
+  // Stops without further I/O, as in a crash.
+  void abandon();
+  Result<void> close();
+  // Closes and runs the checker.
+  void close_and_check();
+
+ private:
+  std::optional<Error> execute(const Operation& operation, Model& after);
+  std::optional<Error> change_content(const Operation& operation);
+  std::optional<Error> write(store::Export& opened, const Operation& operation);
+  std::optional<Error> zero(store::Export& opened, const Operation& operation);
+  std::optional<Error> read(const Operation& operation);
+  std::optional<Error> change_volumes(const Operation& operation, Model& after);
+  std::optional<Error> take_snapshots(const Operation& operation, Model& after);
+  std::optional<Error> copy_or_revert(const Operation& operation, Model& after);
+  std::optional<Error> destroy(const Operation& operation);
+  std::optional<Error> repeat_request(const Operation& operation);
+  std::optional<Error> reopen();
+  void query(const Operation& operation);
+  void learn(const store::VolumeInfo& info, Model& after);
+  void check_volume(const store::VolumeInfo& info, const ModelVolume& volume,
+                    const std::string& name);
+  void check_parent(const std::string& name, const Ancestors& ancestors,
+                    const std::optional<std::string>& parent);
+  void check_snapshots();
+  Result<std::shared_ptr<store::Export>> open_export(const std::string& name);
+  store::Options store_options();
+
+  SimulatedDisk& disk_;
+  DriverOptions options_;
+  Random random_;  // for choices that the model does not see
+  Model model_;
+  int64_t clock_ = 1700000000000;
+  std::unique_ptr<store::Store> store_;
+  std::map<std::string, std::shared_ptr<store::Export>> attached_;
+};
+
+// No errors, else Failure with the first few.
+void check_disk(SimulatedDisk& disk, const std::string& when);
+
+}  // namespace vellum::support

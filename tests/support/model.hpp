@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The whole store as plain values: what every operation must do to volumes and snapshots, and which
+// errors it must give. Copying a Model is cheap (contents share blocks), so a test keeps one for
+// every moment of a history.
+//
+// Objects carry ids of the model's own; the store's id is learnt from the first answer that has it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/result.hpp"
+#include "tests/support/content.hpp"
+#include "tests/support/operation.hpp"
+
+namespace vellum::support {
+
+// A snapshot that a content grew from. It may be gone by now.
+struct ModelAncestor {
+  uint64_t id = 0;
+  uint64_t volume_id = 0;
+  Content content;
+};
+using Ancestors = std::vector<ModelAncestor>;  // nearest first
+
+struct ModelSnapshot {
+  std::string suffix;
+  uint64_t id = 0;
+  uint64_t store_id = 0;  // 0: not learnt yet
+  Content content;
+  Ancestors ancestors;
+};
+
+struct ModelVolume {
+  uint64_t id = 0;
+  uint64_t store_id = 0;
+  Content content;
+  Ancestors ancestors;
+  std::vector<ModelSnapshot> snapshots;  // in the order of their creation
+  uint64_t next_number = 1;              // for snapshots without a suffix
+  bool attached = false;
+};
+
+class Model {
+ public:
+  // Errors of which one must come; none: it must succeed, and the model has changed.
+  using Errors = std::vector<Errc>;
+  Errors apply(const Operation& operation);
+
+  const std::map<std::string, ModelVolume>& volumes() const { return volumes_; }
+  ModelVolume* volume(const std::string& name);
+  const ModelVolume* volume(const std::string& name) const;
+  // `name` is a volume or VOLUME@SUFFIX; null if there is none.
+  const Content* content(const std::string& name) const;
+  ModelSnapshot* snapshot(const std::string& name);
+  std::vector<std::string> all_names() const;       // volumes and snapshots
+  std::vector<std::string> snapshot_names() const;  // in full
+  // Whether the store may say that `parent` is the nearest ancestor that still exists. Snapshots of
+  // one volume with nothing written in between are one version, and stand for each other.
+  bool may_be_parent(const std::string& child, const std::optional<std::string>& parent) const;
+  // The full name of the nearest ancestor that still exists.
+  std::optional<std::string> nearest(std::span<const ModelAncestor> ancestors) const;
+  const std::map<std::string, std::string>& answers() const { return answers_; }
+  void detach_all();
+
+ private:
+  Errors change_content(const Operation& operation);
+  Errors create(const Operation& operation);
+  Errors rename(const Operation& operation);
+  Errors resize(const Operation& operation);
+  Errors take_snapshots(const Operation& operation);
+  Errors clone(const Operation& operation);
+  Errors copy(const Operation& operation);
+  Errors revert(const Operation& operation);
+  Errors destroy(const Operation& operation);
+  Errors destroy_snapshot(const Operation& operation);
+  Errors dispatch(const Operation& operation);
+  ModelSnapshot& add_snapshot(ModelVolume& volume, const std::optional<std::string>& suffix);
+  Ancestors lineage(const std::string& name) const;
+  void replace(ModelVolume& target, Content content, Ancestors ancestors, bool undo);
+  std::optional<std::string> name_of(uint64_t snapshot_id) const;
+  bool may_be_parent(std::span<const ModelAncestor> ancestors,
+                     const std::optional<std::string>& parent) const;
+
+  std::map<std::string, ModelVolume> volumes_;
+  std::map<std::string, std::string> answers_;  // by request_id
+  uint64_t next_id_ = 1;
+};
+
+bool valid_name(const std::string& name);
+
+}  // namespace vellum::support
