@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "common/control/encode.hpp"
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+
+#include <nlohmann/json.hpp>
+
+#include "common/control/message.hpp"
+
+namespace vellum::control {
+namespace {
+
+using nlohmann::ordered_json;
+
+template <typename T>
+ordered_json or_null(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+ordered_json json_of(const store::VolumeInfo& volume) {
+  return {{"name", volume.name},
+          {"id", volume.id},
+          {"uuid", store::to_string(volume.uuid)},
+          {"size", volume.size},
+          {"created", time_text(volume.created)},
+          {"provision", volume.provision == store::Provision::thin ? "thin" : "reserved"},
+          {"snapshots", volume.snapshots},
+          {"parent", or_null(volume.parent)},
+          {"attached", volume.attached}};
+}
+
+ordered_json json_of(const store::SnapshotInfo& snapshot) {
+  return {{"name", snapshot.name},
+          {"id", snapshot.id},
+          {"uuid", store::to_string(snapshot.uuid)},
+          {"volume", snapshot.volume},
+          {"size", snapshot.size},
+          {"created", time_text(snapshot.created)},
+          {"parent", or_null(snapshot.parent)},
+          {"children", snapshot.children}};
+}
+
+ordered_json json_of(const store::ReclaimProgress& job) {
+  return {{"job", job.job},
+          {"version", job.version},
+          {"owned_bytes", job.owned_bytes},
+          {"fraction", job.fraction}};
+}
+
+template <typename T, typename Convert>
+std::string array_of(const std::vector<T>& values, Convert convert) {
+  ordered_json array = ordered_json::array();
+  for (const T& value : values) array.push_back(convert(value));
+  return to_text(array);
+}
+
+}  // namespace
+
+std::string encode(const store::VolumeInfo& volume) { return to_text(json_of(volume)); }
+
+std::string encode(const std::vector<store::VolumeInfo>& volumes) {
+  return array_of(volumes, [](const store::VolumeInfo& volume) { return json_of(volume); });
+}
+
+std::string encode(const store::SnapshotInfo& snapshot) { return to_text(json_of(snapshot)); }
+
+std::string encode(const std::vector<store::SnapshotInfo>& created) {
+  return array_of(created, [](const store::SnapshotInfo& snapshot) {
+    return ordered_json{{"name", snapshot.name},
+                        {"id", snapshot.id},
+                        {"uuid", store::to_string(snapshot.uuid)},
+                        {"created", time_text(snapshot.created)}};
+  });
+}
+
+std::string encode_list(const std::vector<store::SnapshotInfo>& snapshots) {
+  return array_of(snapshots, [](const store::SnapshotInfo& snapshot) { return json_of(snapshot); });
+}
+
+std::string encode(const store::CopyInfo& copy) {
+  return to_text(ordered_json{{"volume", json_of(copy.volume)},
+                              {"undo_snapshot", or_null(copy.undo_snapshot)}});
+}
+
+std::string encode(const std::monostate& /*nothing*/) {
+  return to_text(ordered_json{{"time_remaining_ms", 0}});
+}
+
+std::string encode(const store::AllocatedMap& map) {
+  return to_text(ordered_json{{"chunk", map.chunk},
+                              {"scanned_length", map.scanned_length},
+                              {"bitmap", base64(map.bitmap)},
+                              {"allocated_chunks", map.allocated_chunks},
+                              {"next_allocated", or_null(map.next_allocated)}});
+}
+
+std::string encode(const store::ExtentList& list) {
+  ordered_json extents = ordered_json::array();
+  for (const store::Extent& extent : list.extents) {
+    extents.push_back({{"offset", extent.offset},
+                       {"length", extent.length},
+                       {"kind", extent.kind == store::ExtentKind::data ? "data" : "zero"}});
+  }
+  return to_text(ordered_json{{"size", list.size},
+                              {"extents", std::move(extents)},
+                              {"next_offset", or_null(list.next_offset)}});
+}
+
+std::string encode(const store::IoStats& stats) {
+  return to_text(ordered_json{{"reads", stats.reads},
+                              {"read_bytes", stats.read_bytes},
+                              {"writes", stats.writes},
+                              {"write_bytes", stats.write_bytes},
+                              {"flushes", stats.flushes},
+                              {"trims", stats.trims},
+                              {"trim_bytes", stats.trim_bytes},
+                              {"zeroes", stats.zeroes},
+                              {"zero_bytes", stats.zero_bytes},
+                              {"copies", stats.copies},
+                              {"copy_bytes", stats.copy_bytes},
+                              {"snapshots", stats.snapshots},
+                              {"checksum_errors", stats.checksum_errors}});
+}
+
+std::string encode(const store::StoreInfo& store) {
+  ordered_json reclaim = ordered_json::array();
+  for (const store::ReclaimProgress& job : store.reclaim) reclaim.push_back(json_of(job));
+  return to_text(ordered_json{{"name", store.name},
+                              {"uuid", store::to_string(store.uuid)},
+                              {"format", store.format},
+                              {"capacity", store.capacity},
+                              {"used", store.used},
+                              {"waiting_for_reuse", store.waiting_for_reuse},
+                              {"mount_generation", store.mount_generation},
+                              {"checkpoint", store.checkpoint},
+                              {"journal_size", store.journal_size},
+                              {"journal_used", store.journal_used},
+                              {"cache_size", store.cache_size},
+                              {"cache_used", store.cache_used},
+                              {"cache_dirty", store.cache_dirty},
+                              {"volumes", store.volumes},
+                              {"snapshots", store.snapshots},
+                              {"versions", store.versions},
+                              {"zombies", store.zombies},
+                              {"read_only", or_null(store.read_only)},
+                              {"reclaim", std::move(reclaim)}});
+}
+
+std::string time_text(int64_t milliseconds) {
+  // Rounded down, also before 1970: a damaged clock must not give a negative fraction.
+  int64_t seconds = milliseconds / 1000;
+  int64_t fraction = milliseconds % 1000;
+  if (fraction < 0) {
+    fraction += 1000;
+    --seconds;
+  }
+  const auto time = static_cast<time_t>(seconds);
+  std::tm parts{};
+  std::array<char, 64> text{};
+  if (gmtime_r(&time, &parts) == nullptr) return "1970-01-01T00:00:00.000Z";
+  const size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(text.data() + length, text.size() - length, ".%03dZ", static_cast<int>(fraction));
+  return text.data();
+}
+
+std::string base64(std::span<const std::byte> bytes) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t given = std::min<size_t>(3, bytes.size() - i);
+    uint32_t group = 0;
+    for (size_t k = 0; k < 3; ++k) {
+      group = group << 8 | (k < given ? std::to_integer<uint32_t>(bytes[i + k]) : 0);
+    }
+    for (size_t k = 0; k < 4; ++k) {
+      text += k <= given ? kDigits[group >> (18 - 6 * k) & 63] : '=';
+    }
+  }
+  return text;
+}
+
+}  // namespace vellum::control

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// snapshot.*: the methods that make, show and destroy snapshots.
+#include "common/control/encode.hpp"
+#include "common/control/method.hpp"
+#include "common/control/once.hpp"
+
+namespace vellum::control {
+namespace {
+
+using store::Once;
+using store::SnapshotInfo;
+
+Result<std::string> create(const Call& call) {
+  using Created = std::vector<SnapshotInfo>;
+  return carry_out_once<Created>(call, [&](const Once<Created>& once) {
+    return call.store.create_snapshots(call.arguments.texts("sources"),
+                                       call.arguments.maybe_text("suffix"), once);
+  });
+}
+
+Result<std::string> list(const Call& call) {
+  const auto volume = call.arguments.maybe_text("volume");
+  // A volume that does not exist is a mistake, not a volume without snapshots.
+  if (volume) TRY(call.store.get_volume(*volume));
+  return encode_list(call.store.list_snapshots(volume));
+}
+
+Result<std::string> get(const Call& call) {
+  TRY_ASSIGN(const SnapshotInfo snapshot, call.store.get_snapshot(call.arguments.text("name")));
+  return encode(snapshot);
+}
+
+Result<std::string> destroy(const Call& call) {
+  return carry_out_once<std::monostate>(call, [&](const Once<std::monostate>& once) {
+    return call.store.destroy_snapshot(call.arguments.text("name"), once);
+  });
+}
+
+}  // namespace
+
+std::vector<Method> snapshot_methods() {
+  const Parameter name = required("name", Kind::snapshot);
+  return {
+      {"snapshot.create",
+       create,
+       {required("sources", Kind::volumes), optional("suffix", Kind::suffix)},
+       true},
+      {"snapshot.list", list, {optional("volume", Kind::volume)}},
+      {"snapshot.get", get, {name}},
+      {"snapshot.destroy", destroy, {name, eradicate()}, true},
+  };
+}
+
+}  // namespace vellum::control

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// server.info, store.get and stats.get: what a client finds out first, and what an operator
+// watches.
+#include <nlohmann/json.hpp>
+
+#include "common/control/encode.hpp"
+#include "common/control/message.hpp"
+#include "common/control/method.hpp"
+
+namespace vellum::control {
+namespace {
+
+using nlohmann::ordered_json;
+
+Result<std::string> server_info(const Call& call) {
+  const store::StoreInfo info = call.store.info();
+  ordered_json names = ordered_json::array();
+  for (const Method& method : methods()) names.push_back(std::string(method.name));
+  return to_text(ordered_json{
+      {"server", call.facts.server},
+      {"version", call.facts.version},
+      {"protocol_version", kProtocolVersion},
+      {"features", {"group-snapshots", "request-id"}},
+      {"methods", std::move(names)},
+      {"listeners", call.facts.listeners},
+      {"started", time_text(call.started)},
+      {"store",
+       {{"name", info.name}, {"uuid", store::to_string(info.uuid)}, {"format", info.format}}}});
+}
+
+Result<std::string> store_get(const Call& call) { return encode(call.store.info()); }
+
+Result<std::string> stats_get(const Call& call) {
+  const auto volume = call.arguments.maybe_text("volume");
+  if (!volume) return encode(call.store.stats());
+  TRY_ASSIGN(const store::IoStats stats, call.store.stats(*volume));
+  return encode(stats);
+}
+
+}  // namespace
+
+std::vector<Method> store_methods() {
+  return {
+      {"server.info", server_info, {}},
+      {"store.get", store_get, {}},
+      {"stats.get", stats_get, {optional("volume", Kind::volume)}},
+  };
+}
+
+}  // namespace vellum::control

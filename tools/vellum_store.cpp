@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// vellum store, stats, call: the store of a running server, its counters, and any method by name.
+#include <array>
+#include <memory>
+
+#include "common/base/units.hpp"
+#include "tools/vellum_command.hpp"
+#include "tools/vellum_print.hpp"
+
+namespace vellum::tools {
+namespace {
+
+struct Options {
+  std::optional<std::string> volume;
+  std::string method;
+  std::string params = "{}";
+};
+
+std::string share(const json& info, const char* part, const char* whole) {
+  return size_of(info, part) + " of " + size_of(info, whole) + " (" +
+         percent(number_of(info, part), number_of(info, whole)) + ")";
+}
+
+void print_store(const json& info) {
+  print({{"store", text_of(info, "name")},
+         {"uuid", text_of(info, "uuid")},
+         {"format", text_of(info, "format")},
+         {"used", share(info, "used", "capacity")},
+         {"waiting for reuse", size_of(info, "waiting_for_reuse")},
+         {"volumes", text_of(info, "volumes")},
+         {"snapshots", text_of(info, "snapshots")},
+         {"versions", text_of(info, "versions") + ", " + text_of(info, "zombies") + " zombies"},
+         {"journal", share(info, "journal_used", "journal_size")},
+         {"cache",
+          share(info, "cache_used", "cache_size") + ", " + size_of(info, "cache_dirty") + " dirty"},
+         {"checkpoint", text_of(info, "checkpoint")},
+         {"mount generation", text_of(info, "mount_generation")},
+         {"read-only", text_of(info, "read_only")}});
+  for (const json& job : info.value("reclaim", json::array())) {
+    print_line("reclaim: " + text_of(job, "job") + " of version " + text_of(job, "version") + ", " +
+               size_of(job, "owned_bytes") + " to give back");
+  }
+}
+
+Result<void> store(const Program& program, const Options& /*options*/) {
+  return program.show("store.get", json::object(), print_store);
+}
+
+void print_stats(const json& stats) {
+  using Align = Table::Align;
+  constexpr std::array<std::array<const char*, 3>, 8> kRows{
+      {{"reads", "reads", "read_bytes"},
+       {"writes", "writes", "write_bytes"},
+       {"flushes", "flushes", nullptr},
+       {"trims, nothing moved", "trims", "trim_bytes"},
+       {"zeroes, nothing moved", "zeroes", "zero_bytes"},
+       {"copies, nothing moved", "copies", "copy_bytes"},
+       {"snapshots", "snapshots", nullptr},
+       {"checksum errors", "checksum_errors", nullptr}}};
+  Table table({{"", Align::left}, {"COUNT", Align::right}, {"BYTES", Align::right}});
+  for (const auto& [title, count, bytes] : kRows) {
+    table.add({title, text_of(stats, count), bytes == nullptr ? "" : size_of(stats, bytes)});
+  }
+  table.print();
+}
+
+Result<void> stats(const Program& program, const Options& options) {
+  json params = json::object();
+  if (options.volume) params["volume"] = *options.volume;
+  return program.show("stats.get", params, print_stats);
+}
+
+// The parameters go to the server as they are, which is who judges them.
+Result<void> call(const Program& program, const Options& options) {
+  if (!json::accept(options.params)) {
+    return Error{Errc::invalid_argument,
+                 "the parameters are not JSON: give an object, like '{\"name\": \"db\"}'"};
+  }
+  TRY_ASSIGN(const std::string path, control_path(program.control));
+  TRY_ASSIGN(Client client, Client::connect(path));
+  TRY_ASSIGN(const json result, client.call(options.method, options.params));
+  if (program.json) {
+    print_json(result);
+  } else {
+    print_line(result.dump(2, ' ', false, json::error_handler_t::replace));
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_store_commands(CLI::App& app, Program& program) {
+  auto options = std::make_shared<Options>();
+  CLI::App& info = *app.add_subcommand("store", "The store of the server: space, journal, reclaim");
+  on_parsed(info, program, options, store);
+
+  options = std::make_shared<Options>();
+  CLI::App& counters =
+      *app.add_subcommand("stats", "What was read, written, and saved, since start");
+  counters.add_option("VOLUME", options->volume, "Only this volume");
+  on_parsed(counters, program, options, stats);
+
+  options = std::make_shared<Options>();
+  CLI::App& any = *app.add_subcommand("call", "Call a method of the control protocol");
+  any.add_option("METHOD", options->method, "Like volume.list")->required();
+  any.add_option("JSON", options->params, "Its parameters, an object");
+  on_parsed(any, program, options, call);
+}
+
+}  // namespace vellum::tools
