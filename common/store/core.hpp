@@ -200,13 +200,26 @@ class Core {
 
   // -- core_write.cpp
   // ------------------------------------------------------------------------------
-  struct Edge;
+  // A block that is covered in part: its old content, and what it is to become.
+  struct Edge {
+    uint64_t block = 0;
+    Entry old;
+    Page page;
+  };
+  // Data that lies in reserved blocks, to become the content from `offset` on.
+  struct Written {
+    uint64_t offset, length;  // of the request, in bytes
+    std::span<const Run> runs;
+    std::span<const uint32_t> crcs;
+  };
   Result<void> check_writable(Export& to, uint64_t offset, uint64_t length) const;
   void write_batch(Export& to, std::span<Write> writes, Wait wait);
   Result<void> write_pieces(Export& to, uint64_t offset, std::span<const std::byte> data,
                             Wait wait);
-  Result<void> record_write(Lock& lock, Export& to, uint64_t offset, uint64_t length,
-                            std::span<const Run> runs, std::span<const uint32_t> crcs, Wait wait);
+  // False: an edge has changed meanwhile, and nothing was done.
+  Result<bool> record_write(Lock& lock, Export& to, const Written& written,
+                            std::span<const Edge> edges, Wait wait);
+  void count_write(Export& to, uint64_t length);
   Result<std::vector<Edge>> read_edges(Export& to, uint64_t offset, uint64_t length, Wait wait);
   bool edges_unchanged(const Version& head, std::span<const Edge> edges, MissingNodes& missing);
   Result<void> merge(Export& to, uint64_t offset, uint64_t length, std::span<const std::byte> data,

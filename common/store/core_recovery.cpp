@@ -182,9 +182,13 @@ Result<void> Core::replay_record(std::span<const Piece> pieces) {
         return true;
       }));
     }
-    TRY(with_nodes(lock, Wait::allowed,
-                   [&](MissingNodes& missing) { return can_execute(piece, missing); }));
-    if (!execute(piece, true)) return damaged(disk_, "a journal record does not fit");
+    bool fits = false;
+    TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
+      if (!can_execute(piece, missing)) return false;
+      fits = execute(piece, true);
+      return true;
+    }));
+    if (!fits) return damaged(disk_, "a journal record does not fit");
   }
   return {};
 }

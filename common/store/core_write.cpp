@@ -139,14 +139,12 @@ void Core::write_batch(Export& to, std::span<Write> writes, Wait wait) {
     const auto runs = plan.runs_of(planned);
     write.result = written;
     if (written.ok()) {
-      write.result = record_write(lock, to, write.offset, write.data.size(), runs,
-                                  plan.crcs_of(planned), wait);
+      const Written change{write.offset, write.data.size(), runs, plan.crcs_of(planned)};
+      const auto recorded = record_write(lock, to, change, {}, wait);
+      if (!recorded.ok()) write.result = recorded.error();
     }
     if (write.result.ok()) {
-      for (IoStats* stats : {&stats_, &to.state_->volume->stats}) {
-        stats->writes++;
-        stats->write_bytes += write.data.size();
-      }
+      count_write(to, write.data.size());
     } else {
       for (const Run& run : runs) allocator_->unreserve(run);
     }
@@ -156,26 +154,38 @@ void Core::write_batch(Export& to, std::span<Write> writes, Wait wait) {
   }
 }
 
-// The data is on its way to the disk: makes it the content.
-Result<void> Core::record_write(Lock& lock, Export& to, uint64_t offset, uint64_t length,
-                                std::span<const Run> runs, std::span<const uint32_t> crcs,
-                                Wait wait) {
-  const uint64_t block = offset / kBlockSize;
+// The data is on its way to the disk: makes it the content, if the edges are what they were. All in
+// one attempt, since the nodes that it needs stay in memory only as long.
+Result<bool> Core::record_write(Lock& lock, Export& to, const Written& written,
+                                std::span<const Edge> edges, Wait wait) {
+  const uint64_t block = written.offset / kBlockSize;
   Result<void> valid;
+  bool unchanged = true;
   TRY(with_nodes(lock, wait, [&](MissingNodes& missing) {
-    valid = check_writable(to, offset, length);
+    valid = check_writable(to, written.offset, written.length);
     if (valid.ok() && failure_) valid = failure_error();
-    return !valid.ok() || tree_->can_write(*to.state_->volume->head, block, missing);
+    if (!valid.ok()) return true;
+    Version& head = *to.state_->volume->head;
+    unchanged = edges_unchanged(head, edges, missing);
+    if (!tree_->can_write(head, block, missing) || !missing.empty()) return false;
+    if (!unchanged) return true;
+    for (const Run& run : written.runs) allocator_->record(run);
+    tree_->write(head, block, written.runs, written.crcs);
+    record_.clear();
+    encode_write(head.id, block, written.runs, written.crcs, record_);
+    journal_->append(record_);
+    note_record();
+    return true;
   }));
   TRY(valid);
-  Version& head = *to.state_->volume->head;
-  for (const Run& run : runs) allocator_->record(run);
-  tree_->write(head, block, runs, crcs);
-  record_.clear();
-  encode_write(head.id, block, runs, crcs, record_);
-  journal_->append(record_);
-  note_record();
-  return {};
+  return unchanged;
+}
+
+void Core::count_write(Export& to, uint64_t length) {
+  for (IoStats* stats : {&stats_, &to.state_->volume->stats}) {
+    stats->writes++;
+    stats->write_bytes += length;
+  }
 }
 
 void Core::write(Export& to, std::span<Write> writes, Wait wait) {
@@ -238,13 +248,6 @@ Result<void> Core::write_pieces(Export& to, uint64_t offset, std::span<const std
   return {};
 }
 
-// A block that is covered in part: its old content, and what it is now.
-struct Core::Edge {
-  uint64_t block = 0;
-  Entry old;
-  Page page;
-};
-
 // The first and the last block of a range, if they are covered in part.
 Result<std::vector<Core::Edge>> Core::read_edges(Export& to, uint64_t offset, uint64_t length,
                                                  Wait wait) {
@@ -298,34 +301,22 @@ Result<void> Core::merge(Export& to, uint64_t offset, uint64_t length,
     BlockSupply supply(runs);
     Plan plan;
     plan.add(write, supply);
-    auto result = plan.write_data(disk_);
+    const auto on_disk = plan.write_data(disk_);
     lock.lock();
-    bool unchanged = true;
-    if (result.ok()) {
-      result = with_nodes(lock, wait, [&](MissingNodes& missing) {
-        if (to.state_->volume->destroyed) return true;  // said by record_write
-        const Version& head = *to.state_->volume->head;
-        unchanged = edges_unchanged(head, edges, missing);
-        return missing.empty() && tree_->can_write(head, first, missing);
-      });
+    Result<bool> recorded = false;
+    if (on_disk.ok()) {
+      // The last block may reach beyond the end of the volume; the request does not.
+      recorded = record_write(lock, to, {offset, length, plan.runs, plan.crcs}, edges, wait);
+    } else {
+      recorded = on_disk.error();
     }
-    if (result.ok() && unchanged) {
-      result = check_writable(to, offset, length);
-      if (result.ok()) {
-        // The last block may reach beyond the end of the volume.
-        result = record_write(lock, to, write.offset, 0, plan.runs, plan.crcs, wait);
-      }
-      if (result.ok()) {
-        for (IoStats* stats : {&stats_, &to.state_->volume->stats}) {
-          stats->writes++;
-          stats->write_bytes += length;
-        }
-        for (const Run& run : runs) note_appended(run.block * kBlockSize, run.count * kBlockSize);
-        return {};
-      }
+    if (recorded.ok() && *recorded) {
+      count_write(to, length);
+      for (const Run& run : runs) note_appended(run.block * kBlockSize, run.count * kBlockSize);
+      return {};
     }
     for (const Run& run : runs) allocator_->unreserve(run);
-    if (!result.ok()) return result;
+    if (!recorded.ok()) return recorded.error();
   }
 }
 
@@ -389,8 +380,9 @@ Result<void> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait
       if (end == to.state_->volume->size) end = (end + kBlockSize - 1) / kBlockSize * kBlockSize;
     }
     TRY_ASSIGN(std::vector<Edge> edges, read_edges(to, offset, end - offset, wait));
-    std::erase_if(edges, [](const Edge& edge) { return edge.old.is_hole(); });
+    uint64_t edges_to_write = 0;
     for (Edge& edge : edges) {
+      edges_to_write += edge.old.is_hole() ? 0 : 1;
       const uint64_t base = edge.block * kBlockSize;
       const uint64_t from = std::max(offset, base), to_byte = std::min(end, base + kBlockSize);
       std::memset(edge.page.data() + (from - base), 0, to_byte - from);
@@ -398,12 +390,13 @@ Result<void> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait
     const uint64_t first = (offset + kBlockSize - 1) / kBlockSize, last = end / kBlockSize;
     std::vector<Run> runs;
     Lock lock(mutex_);
-    TRY(take_blocks(lock, edges.size(), runs));
+    TRY(take_blocks(lock, edges_to_write, runs));
     lock.unlock();
     BlockSupply supply(runs);
     std::vector<Piece> pieces;
     Result<void> result;
     for (const Edge& edge : edges) {
+      if (edge.old.is_hole()) continue;
       const uint64_t block = supply.next();
       if (result.ok()) {
         result = disk_.write(block * kBlockSize, std::span<const std::byte>(edge.page));
@@ -426,13 +419,12 @@ Result<void> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait
           if (auto* trim = std::get_if<TrimPiece>(&piece)) trim->version = head.id;
           can_execute(piece, missing);
         }
-        return missing.empty();
+        if (!missing.empty()) return false;
+        if (unchanged && !pieces.empty()) append(pieces);
+        return true;
       });
     }
-    if (result.ok() && valid.ok() && unchanged) {
-      if (!pieces.empty()) append(pieces);
-      return {};
-    }
+    if (result.ok() && valid.ok() && unchanged) return {};
     for (const Run& run : runs) allocator_->unreserve(run);
     TRY(result);
     TRY(valid);
