@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "common/control/encode.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>

@@ -268,6 +268,7 @@ void Allocator::free(uint64_t block) {
   allocated_--;
   waiting_++;
   changes_++;
+  freed_total_++;
   append_run(current_interval_.freed, block, 1);
 }
 

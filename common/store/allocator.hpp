@@ -82,6 +82,7 @@ class Allocator {
   // -- After a mount: what must stay untouched until the first commit ----------------------------
   void hold_until_commit(const Run& run) { append_run(held_, run.block, run.count); }
 
+  uint64_t freed_total() const { return freed_total_; }  // by free(), ever
   uint64_t capacity() const { return end_ - first_; }
   uint64_t allocated() const { return allocated_; }
   uint64_t waiting() const { return waiting_; }
@@ -127,7 +128,7 @@ class Allocator {
   std::map<uint64_t, OpenRegion> open_;
   std::optional<uint64_t> current_;
   uint64_t allocated_ = 0, waiting_ = 0, reserved_ = 0;
-  uint64_t changes_ = 0;
+  uint64_t changes_ = 0, freed_total_ = 0;
   uint64_t commits_ = 0;
   uint64_t prepared_ = 0;  // reserve_ahead() has been here
   std::vector<Run> held_;

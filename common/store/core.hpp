@@ -244,7 +244,8 @@ class Core {
   VolumeInfo describe(const Volume& volume) const;
   SnapshotInfo describe(const Snapshot& snapshot) const;
   template <typename T, typename Make>
-  Result<T> change(const Once<T>& once, size_t record_bytes, const Make& make);
+  Result<T> change(const Once<T>& once, size_t record_bytes, const Make& make,
+                   uint64_t blocks = kLevels + 1);
   Result<void> flush_quietly();
   Result<Target> find_volume(const std::string& name);
   Result<Target> find_snapshot(const std::string& name);
@@ -302,6 +303,7 @@ class Core {
   std::shared_ptr<Running> running_;
   std::optional<std::string> failure_;
   bool closing_ = false;
+  uint64_t freed_when_full_ = 0;  // freed_total() when checkpoints could not help any more
   uint64_t commits_ = 0;
   IoStats stats_;
   std::mt19937_64 random_;

@@ -14,9 +14,11 @@ namespace vellum::store {
 Result<void> check_name(const std::string& what, const std::string& name);
 
 // Makes one change: `make` looks at the state and fills in the pieces, and how to describe the
-// result once they have been executed. `record_bytes` bounds what the pieces take in the journal.
+// result once they have been executed. `record_bytes` bounds what the pieces take in the journal,
+// `blocks` what they add to the map: 0 for what must work in a full store (P10).
 template <typename T, typename Make>
-Result<T> Core::change(const Once<T>& once, size_t record_bytes, const Make& make) {
+Result<T> Core::change(const Once<T>& once, size_t record_bytes, const Make& make,
+                       uint64_t blocks) {
   const bool remember = !once.request_id.empty();
   if (once.request_id.size() > kRequestIdLengthMax) {
     return Error{Errc::invalid_argument, "a request_id has at most 128 bytes"};
@@ -28,7 +30,7 @@ Result<T> Core::change(const Once<T>& once, size_t record_bytes, const Make& mak
     const size_t text_max =
         remember ? std::clamp<size_t>(4 * record_bytes, 4096, kAnswerTextMax) : 0;
     const size_t answer_bytes = remember ? text_max + once.request_id.size() + 32 : 0;
-    TRY(admit(lock, kLevels + 1, record_bytes + answer_bytes, Wait::allowed, admission));
+    TRY(admit(lock, blocks, record_bytes + answer_bytes, Wait::allowed, admission));
     if (remember && answers_.find(once.request_id, now())) {
       return Error{Errc::answered, "the request \"" + once.request_id + "\" has been answered"};
     }

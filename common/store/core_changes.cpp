@@ -231,14 +231,16 @@ Result<VolumeInfo> Core::resize_volume(const std::string& name, uint64_t size, b
 
 Result<void> Core::destroy_volume(const std::string& name, bool force,
                                   const Once<std::monostate>& once) {
-  const auto destroyed =
-      change<std::monostate>(once, 64, [&](Lock&, auto& pieces, auto& info) -> Result<void> {
+  const auto destroyed = change<std::monostate>(
+      once, 64,
+      [&](Lock&, auto& pieces, auto& info) -> Result<void> {
         TRY_ASSIGN(const Target target, find_volume(name));
         if (!force) TRY(check_detached(*target.volume));
         pieces.push_back(DestroyVolumePiece{target.volume->id});
         info = [] { return std::monostate(); };
         return {};
-      });
+      },
+      0);
   if (destroyed.ok()) return {};
   return destroyed.error();
 }

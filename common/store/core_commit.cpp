@@ -117,9 +117,11 @@ bool Core::checkpoint_due() const {
   return checkpoint_requested_ || pressure_percent() >= 25 || allocator_->changes() >= changes_max;
 }
 
+// What two checkpoints may need before anything that is freed comes back. Trims and reclaim may
+// touch the bitmap of any region in between.
 uint64_t Core::reserve_blocks() const {
   const uint64_t capacity = allocator_->capacity();
-  const uint64_t regions = std::min(allocator_->regions(), allocator_->changes() + 8);
+  const uint64_t regions = std::min(allocator_->regions(), kChangesMax);
   const uint64_t one = nodes_.dirty_count() + regions + kSystemReserve;
   return std::min(2 * one + capacity / 64, capacity / 2);
 }
@@ -175,7 +177,9 @@ Result<void> Core::admit(Lock& lock, uint64_t blocks, size_t record_bytes, Wait 
     if (blocks > 0 && space_short()) {
       // What is freed comes back after two more checkpoints have been committed.
       constexpr uint64_t kCommitsThatHelp = 3;
-      if (allocator_->waiting() == 0 || commits_ - commits_at_start >= kCommitsThatHelp) {
+      const uint64_t freed = allocator_->freed_total();
+      if (freed == freed_when_full_ || commits_ - commits_at_start >= kCommitsThatHelp) {
+        freed_when_full_ = freed;
         return Error{Errc::no_space, "the store " + disk_.name() +
                                          " is full: destroy volumes or snapshots, or give it a "
                                          "larger capacity"};

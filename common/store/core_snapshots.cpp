@@ -104,13 +104,15 @@ Result<SnapshotInfo> Core::get_snapshot(const std::string& name) {
 }
 
 Result<void> Core::destroy_snapshot(const std::string& name, const Once<std::monostate>& once) {
-  const auto destroyed =
-      change<std::monostate>(once, 64, [&](Lock&, auto& pieces, auto& info) -> Result<void> {
+  const auto destroyed = change<std::monostate>(
+      once, 64,
+      [&](Lock&, auto& pieces, auto& info) -> Result<void> {
         TRY_ASSIGN(const Target target, find_snapshot(name));
         pieces.push_back(DestroySnapshotPiece{target.snapshot->id});
         info = [] { return std::monostate(); };
         return {};
-      });
+      },
+      0);
   if (destroyed.ok()) return {};
   return destroyed.error();
 }

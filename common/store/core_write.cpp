@@ -355,6 +355,8 @@ Result<void> Core::zero(Export& to, Ticket& ticket, uint64_t offset, uint64_t le
   }
   if (!result.ok() && result.error().code == Errc::would_block) return result;
   ticket.give_up();
+  // A trim is a hint: without space for the map that it changes, it has no effect.
+  if (is_trim && !result.ok() && result.error().code == Errc::no_space) result = {};
   if (!result.ok()) return result;
   const Lock lock(mutex_);
   for (IoStats* stats : {&stats_, &to.state_->volume->stats}) {
@@ -366,11 +368,11 @@ Result<void> Core::zero(Export& to, Ticket& ticket, uint64_t offset, uint64_t le
 
 Result<void> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait wait) {
   for (;;) {
-    constexpr uint64_t kEdgesMax = 2;
+    constexpr uint64_t kBlocksMax = kLevels + 2;  // a path that is copied, and two edges
     Admission admission(*this);
     {
       Lock lock(mutex_);
-      TRY(admit(lock, kEdgesMax, 3 * kRecordFixed + kEdgesMax * kRecordPerBlock, wait, admission));
+      TRY(admit(lock, kBlocksMax, 3 * kRecordFixed + 2 * kRecordPerBlock, wait, admission));
     }
     ReaderGuard guard(*this);
     uint64_t end = offset + length;
