@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "server/control_session.hpp"
 
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -16,12 +17,19 @@
 
 namespace vellum::server {
 
+namespace {
+constexpr std::chrono::seconds kStopDeadline{5};
+}
+
 using asio::redirect_error;
 using asio::use_awaitable;
 
 ControlSession::ControlSession(StreamSocket socket, control::Dispatcher& dispatcher,
                                asio::thread_pool& workers)
-    : socket_(std::move(socket)), dispatcher_(dispatcher), workers_(workers) {}
+    : socket_(std::move(socket)),
+      dispatcher_(dispatcher),
+      workers_(workers),
+      deadline_(socket_.get_executor()) {}
 
 void ControlSession::start() {
   asio::co_spawn(
@@ -37,9 +45,22 @@ void ControlSession::start() {
 }
 
 void ControlSession::stop() {
+  if (stopping_) return;
   stopping_ = true;
   asio::error_code ignored;
-  socket_.cancel(ignored);
+  if (reading_) socket_.cancel(ignored);
+  // Also because the cancelled operation may just have begun its next read.
+  deadline_.expires_after(kStopDeadline);
+  deadline_.async_wait([self = shared_from_this()](const asio::error_code& error) {
+    if (!error) self->close();
+  });
+}
+
+void ControlSession::close() {
+  deadline_.cancel();
+  asio::error_code ignored;
+  socket_.shutdown(StreamSocket::shutdown_both, ignored);
+  socket_.close(ignored);
 }
 
 asio::awaitable<void> ControlSession::run() {
@@ -48,8 +69,10 @@ asio::awaitable<void> ControlSession::run() {
   bool skipping = false;
   while (!stopping_) {
     asio::error_code error;
+    reading_ = true;
     const size_t length = co_await asio::async_read_until(socket_, buffer, '\n',
                                                           redirect_error(use_awaitable, error));
+    reading_ = false;
     if (error == asio::error::not_found) {
       skipping = true;  // until the line's end
       buffer.consume(received.size());
@@ -71,9 +94,7 @@ asio::awaitable<void> ControlSession::run() {
     const bool sent = co_await send(std::move(answer));
     if (!sent) break;
   }
-  asio::error_code ignored;
-  socket_.shutdown(StreamSocket::shutdown_both, ignored);
-  socket_.close(ignored);
+  close();
 }
 
 asio::awaitable<bool> ControlSession::send(std::string answer) {

@@ -13,6 +13,7 @@
 #include <string>
 
 #include <asio/awaitable.hpp>
+#include <asio/steady_timer.hpp>
 #include <asio/thread_pool.hpp>
 
 #include "common/control/dispatcher.hpp"
@@ -25,16 +26,19 @@ class ControlSession : public std::enable_shared_from_this<ControlSession> {
   ControlSession(StreamSocket socket, control::Dispatcher& dispatcher, asio::thread_pool& workers);
 
   void start();
-  // The answer to the line that is being worked on is still sent.
+  // The answer to the line that is being worked on is still sent, if the client takes it soon.
   void stop();
 
  private:
   asio::awaitable<void> run();
   asio::awaitable<bool> send(std::string answer);
+  void close();
 
   StreamSocket socket_;
   control::Dispatcher& dispatcher_;
   asio::thread_pool& workers_;
+  asio::steady_timer deadline_;  // of everything, once the server stops
+  bool reading_ = false;
   bool stopping_ = false;
 };
 

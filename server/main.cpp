@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // vellumd: builds everything, serves until it is told to stop, and takes it down again.
-#include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <exception>
 #include <iostream>
 #include <memory>
@@ -67,11 +63,16 @@ Result<void> format(disk::FileDisk& disk, const Options& options,
 
 Result<void> serve(const Options& options) {
   TRY_ASSIGN(ServerSockets sockets, open_sockets(options));
+  const bool is_new = options.create && access(options.store_path.c_str(), F_OK) != 0;
   TRY_ASSIGN(const auto disk, open_disk(options));
   store::Options store_options;
   store_options.cache_bytes = options.cache_bytes;
   store_options.log = log_from_store;
-  if (options.create) TRY(format(*disk, options, store_options));
+  if (options.create) {
+    Result<void> formatted = format(*disk, options, store_options);
+    if (!formatted.ok() && is_new) unlink(options.store_path.c_str());
+    TRY(std::move(formatted));
+  }
   TRY_ASSIGN(const auto store, store::Store::open(*disk, store_options));
   TRY_ASSIGN(const PidFile pid_file, PidFile::write(options.pid_file));
   {

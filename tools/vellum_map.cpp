@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // vellum bitmap, vellum extents: what is where.
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -40,6 +41,7 @@ std::vector<bool> bits_of(const std::string& base64) {
 // A line for 64 chunks, # for one that holds data; lines like the one before become one *.
 void print_bits(const std::vector<bool>& bits, uint64_t offset, uint64_t chunk, uint64_t chunks) {
   constexpr uint64_t kPerLine = 64;
+  constexpr size_t kPlaceWidth = 16;  // holds every offset
   std::string before;
   bool starred = false;
   for (uint64_t first = 0; first < chunks; first += kPerLine) {
@@ -48,10 +50,11 @@ void print_bits(const std::vector<bool>& bits, uint64_t offset, uint64_t chunk, 
       line += i < bits.size() && bits[i] ? '#' : '.';
     }
     if (line != before) {
-      std::string place = std::to_string(offset + first * chunk);
-      print_line(std::string(place.size() < 16 ? 16 - place.size() : 0, ' ') + place + "  " + line);
+      std::string text = std::to_string(offset + first * chunk);
+      if (text.size() < kPlaceWidth) text.insert(0, kPlaceWidth - text.size(), ' ');
+      print_line(text.append("  ").append(line));
     } else if (!starred) {
-      print_line(std::string(15, ' ') + "*");
+      print_line(std::string(kPlaceWidth - 1, ' ').append("*"));
     }
     starred = line == before;
     before = line;

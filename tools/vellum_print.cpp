@@ -46,7 +46,9 @@ void print(const Properties& properties) {
   size_t width = 0;
   for (const auto& property : properties) width = std::max(width, property.first.size());
   for (const auto& [name, value] : properties) {
-    print_line(name + std::string(width - name.size() + 2, ' ') + value);
+    std::string line = name;
+    line.append(width - name.size() + 2, ' ').append(value);
+    print_line(line);
   }
 }
 

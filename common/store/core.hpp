@@ -37,6 +37,7 @@ struct Export::State {
   std::shared_ptr<Volume> volume;
   std::shared_ptr<Snapshot> snapshot;  // null: the volume itself
   Version* pinned = nullptr;           // the snapshot's version
+  bool by_client = true;               // counts as attached
 };
 
 // What a name leads to now.
@@ -101,7 +102,7 @@ class Core {
   Result<IoStats> stats(const std::string& volume);
 
   // core_read.cpp, core_write.cpp
-  Result<std::shared_ptr<Export>> open_export(const std::string& name);
+  Result<std::shared_ptr<Export>> open_export(const std::string& name, bool by_client = true);
   void close_export(Export& gone);
   Ticket enter(Export& to, uint64_t offset, uint64_t length);
   uint64_t size_of(Export& of);

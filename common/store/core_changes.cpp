@@ -205,7 +205,7 @@ Result<VolumeInfo> Core::resize_volume(const std::string& name, uint64_t size, b
       const Lock lock(mutex_);
       TRY(find_volume(name));
     }
-    TRY_ASSIGN(all, open_export(name));
+    TRY_ASSIGN(all, open_export(name, false));
   }
   // Nobody writes to what is cut off meanwhile.
   const uint64_t old_size = size_of(*all);
@@ -253,7 +253,7 @@ Result<void> Core::check_detached(const Volume& volume) const {
   };
   if (volume.attached > 0) return in_use(volume.name);
   for (const auto& [suffix, snapshot] : volume.snapshots) {
-    if (snapshot->version->pins > 0) return in_use(volume.name + "@" + suffix);
+    if (snapshot->attached > 0) return in_use(volume.name + "@" + suffix);
   }
   return {};
 }

@@ -24,7 +24,7 @@ void add_extent(std::vector<Extent>& extents, uint64_t offset, uint64_t length, 
 
 }  // namespace
 
-Result<std::shared_ptr<Export>> Core::open_export(const std::string& name) {
+Result<std::shared_ptr<Export>> Core::open_export(const std::string& name, bool by_client) {
   const Lock lock(mutex_);
   if (closing_) return Error{Errc::shut_down, "the store is being closed"};
   TRY_ASSIGN(const Target target, find_target(name));
@@ -34,14 +34,13 @@ Result<std::shared_ptr<Export>> Core::open_export(const std::string& name) {
   std::shared_ptr<Export> opened(new Export());
   opened->core_ = this;
   opened->name_ = name;
+  state->by_client = by_client;
   if (target.snapshot) {
     state->pinned = target.snapshot->version;
     state->pinned->pins++;
-    opened->uuid_ = target.snapshot->uuid;
-  } else {
-    opened->uuid_ = target.volume->uuid;
-    target.volume->attached++;
   }
+  if (by_client) (target.snapshot ? target.snapshot->attached : target.volume->attached)++;
+  opened->uuid_ = target.snapshot ? target.snapshot->uuid : target.volume->uuid;
   opened->read_only_ = target.snapshot != nullptr;
   opened->state_ = std::move(state);
   exports_++;
@@ -51,11 +50,11 @@ Result<std::shared_ptr<Export>> Core::open_export(const std::string& name) {
 void Core::close_export(Export& gone) {
   const Lock lock(mutex_);
   exports_--;
-  if (gone.state_->pinned != nullptr) {
-    gone.state_->pinned->pins--;
+  const auto& state = *gone.state_;
+  if (state.by_client) (state.snapshot ? state.snapshot->attached : state.volume->attached)--;
+  if (state.pinned != nullptr) {
+    state.pinned->pins--;
     reclaim_wanted_.notify_one();
-  } else {
-    gone.state_->volume->attached--;
   }
 }
 

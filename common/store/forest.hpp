@@ -55,6 +55,7 @@ struct Snapshot {
   int64_t created = 0;
   Version* version = nullptr;
   bool destroyed = false;
+  uint32_t attached = 0;  // open exports
 };
 
 struct Volume {

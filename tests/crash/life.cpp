@@ -116,7 +116,7 @@ bool Life::begin() {
     found.detach_all();
     driver_.model() = found;
     driver_.check_lists();
-  } catch (const Failure&) {
+  } catch (const Refused&) {
     failed_ = disk_.has_failed();  // while we looked
     if (failed_) return false;
     throw;

@@ -68,7 +68,9 @@ void Content::write(uint64_t tag, uint64_t offset, uint64_t length) {
 }
 
 void Content::zero(uint64_t offset, uint64_t length) {
-  const uint64_t end = offset + length;
+  // The last block is whole if all that the volume has of it is.
+  const uint64_t end =
+      offset + length == size_bytes_ ? block_count() * kContentBlockBytes : offset + length;
   auto at = blocks_.lower_bound(offset / kContentBlockBytes);
   while (at != blocks_.end() && at->first * kContentBlockBytes < end) {
     const uint64_t base = at->first * kContentBlockBytes;

@@ -16,6 +16,8 @@ void check_disk(SimulatedDisk& disk, const std::string& when) {
   const auto report = demand_ok(store::check(disk, options, true), "check " + when);
   std::string errors;
   for (size_t i = 0; i < report.errors.size() && i < 5; ++i) errors += "\n    " + report.errors[i];
+  if (report.errors_total > 0 && disk.has_failed())
+    throw Refused("check " + when + ": the disk failed it");
   demand(report.errors.empty() && report.errors_total == 0,
          "check " + when + ": " + std::to_string(report.errors_total) + " errors" + errors);
 }

@@ -16,13 +16,19 @@ class Failure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A call that had to succeed and did not: forgiven if the disk had been told to fail.
+class Refused : public Failure {
+ public:
+  using Failure::Failure;
+};
+
 inline void demand(bool condition, const std::string& what) {
   if (!condition) throw Failure(what);
 }
 
 template <typename T>
 T demand_ok(Result<T> result, const std::string& what) {
-  if (!result.ok()) throw Failure(what + ": " + result.error().message);
+  if (!result.ok()) throw Refused(what + ": " + result.error().message);
   if constexpr (!std::is_void_v<T>) return std::move(result).value();
 }
 

@@ -70,6 +70,7 @@ class Generator {
         break;
       case Action::rename:
         operation_.names = {any_volume(), new_name()};
+        if (operation_.names[0] == operation_.names[1]) operation_.names[1] += "-new";
         break;
       case Action::resize:
         operation_.names = {any_volume()};
@@ -259,7 +260,9 @@ class Generator {
     if (operation_.names.empty())
       operation_.names = {snapshot.substr(0, snapshot.find('@')), snapshot};
     operation_.undo = random_.chance(50);
-    if (random_.chance(profile_.wrong_percent)) operation_.names = {existing_volume(), snapshot};
+    if (!random_.chance(profile_.wrong_percent)) return;
+    const std::string stranger = existing_volume();
+    if (!model_.stands_for_ancestor(stranger, snapshot)) operation_.names = {stranger, snapshot};
   }
 
   void fill_repeat() {

@@ -114,6 +114,14 @@ bool Model::may_be_parent(const std::string& child,
   return may_be_parent(ancestors, parent);
 }
 
+bool Model::stands_for_ancestor(const std::string& name, const std::string& snapshot) const {
+  const Content* other = content(snapshot);
+  const ModelVolume* found = volume(name);
+  return other && found &&
+         std::any_of(found->ancestors.begin(), found->ancestors.end(),
+                     [&](const auto& each) { return each.content.blocks() == other->blocks(); });
+}
+
 Ancestors Model::lineage(const std::string& name) const {
   if (const ModelVolume* found = volume(name)) return found->ancestors;
   const ModelSnapshot* found = const_cast<Model*>(this)->snapshot(name);

@@ -63,6 +63,9 @@ class Model {
   // Whether the store may say that `parent` is the nearest ancestor that still exists. Snapshots of
   // one volume with nothing written in between are one version, and stand for each other.
   bool may_be_parent(const std::string& child, const std::optional<std::string>& parent) const;
+  // Whether the snapshot holds just what an ancestor of the volume does: they may be one version,
+  // and a revert to it is allowed or not.
+  bool stands_for_ancestor(const std::string& volume, const std::string& snapshot) const;
   // The full name of the nearest ancestor that still exists.
   std::optional<std::string> nearest(std::span<const ModelAncestor> ancestors) const;
   const std::map<std::string, std::string>& answers() const { return answers_; }

@@ -92,10 +92,12 @@ def volumes_for_people():
         assert s.text("volume", "copy", "db", "d") == "copied db onto d, 10 GiB\n"
         assert "d@1" in s.text("volume", "copy", "db", "d", "--overwrite")
         assert "d@" not in s.text("volume", "copy", "db", "d", "--overwrite", "--no-undo")
+        write(s.daemon, "db", 0)
         assert "the content before is db@1" in s.text("volume", "revert", "db", "s")
         assert s.text("volume", "revert", "db", "db@s", "--no-undo") == "reverted to db@s: db, 10 GiB\n"
         shown = s.text("volume", "show", "db")
-        assert "10 GiB (10737418240 bytes)" in shown and re.search(r"^parent +db@s$", shown, re.M)
+        assert "10 GiB (10737418240 bytes)" in shown, shown
+        assert re.search(r"^parent +db@s$", shown, re.M), shown
         assert s.text("volume", "destroy", "c") == "destroyed c\n"
         assert [v["name"] for v in s.daemon.call("volume.list")] == ["big", "d", "db"]
 

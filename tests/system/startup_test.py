@@ -136,7 +136,7 @@ def newer_and_damaged():
                 file.write(original)
 
         patch_superblocks(store, 12, struct.pack("<I", 7))
-        refused(folder, "7", "format")
+        refused(folder, "another format", "version")
         restored()
         patch_superblocks(store, 32, struct.pack("<Q", 1 << 40))
         refused(folder, "feature")
@@ -149,7 +149,7 @@ def newer_and_damaged():
         for size in [2 * BLOCK, 64 * 1024, MIB]:
             restored()
             os.truncate(store, size)
-            refused(folder, "truncated")
+            refused(folder, "store", str(size) if size < 64 * 1024 else "truncated")
         restored()
         harness.check_store(store)
         with harness.Daemon(folder) as daemon:
@@ -213,20 +213,18 @@ def signals():
     """SIGTERM and SIGINT stop it with exit code 0, with clients connected; a second one is harmless."""
     with harness.folder() as folder:
         for number in [signal.SIGTERM, signal.SIGINT]:
-            daemon = harness.Daemon(folder)
-            if number == signal.SIGTERM:
-                daemon.call("volume.create", name="v", size=64 * MIB)
-            handle = daemon.connect("v")
-            handle.pwrite(bytes([number]) * MIB, 0)
-            idle = socket.socket(socket.AF_UNIX)
-            idle.connect(daemon.nbd_socket)
-            daemon.process.send_signal(number)
-            with contextlib.suppress(ProcessLookupError):
+            with harness.Daemon(folder) as daemon, socket.socket(socket.AF_UNIX) as idle:
+                if number == signal.SIGTERM:
+                    daemon.call("volume.create", name="v", size=64 * MIB)
+                handle = daemon.connect("v")
+                handle.pwrite(bytes([number]) * MIB, 0)
+                idle.connect(daemon.nbd_socket)
                 daemon.process.send_signal(number)
-            started = time.monotonic()
-            assert daemon.stop() == 0, daemon.log()
-            assert time.monotonic() - started < 15, "the stop took too long"
-            idle.close()
+                with contextlib.suppress(ProcessLookupError):
+                    daemon.process.send_signal(number)
+                started = time.monotonic()
+                assert daemon.stop(number) == 0, daemon.log()
+                assert time.monotonic() - started < 15, "the stop took too long"
             with harness.Daemon(folder) as daemon:
                 handle = daemon.connect("v")
                 assert handle.pread(MIB, 0) == bytes([number]) * MIB, "written, lost by the stop"
