@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,7 +31,11 @@ class CountedBlocks {
     const uint64_t offset = block * kContentBlockBytes;
     const std::vector<std::byte> data = pattern(value, offset, kContentBlockBytes);
     sent_[block].store(value);
-    if (!opened.write(offset, data).ok()) return false;
+    const Result<void> written = opened.write(offset, data);
+    if (!written.ok()) {
+      std::cerr << "write: " << written.error().message << "\n";
+      return false;
+    }
     acknowledged_[block].store(value);
     return true;
   }
@@ -88,7 +93,8 @@ inline void demand_between(const std::vector<uint64_t>& values, const std::vecto
 // A store with its threads, small enough that checkpoints and reclaim always have work.
 inline void format_small(SimulatedDisk& disk) {
   store::Geometry geometry;
-  geometry.capacity = 256 << 20;
+  // Snapshots that are destroyed between others keep their space for now.
+  geometry.capacity = uint64_t{8} << 30;
   geometry.segment_size = 256 << 10;
   geometry.region_size = 1 << 20;
   geometry.journal_size = 256 << 10;

@@ -155,4 +155,14 @@ std::string Content::difference(uint64_t offset, std::span<const std::byte> got)
          "): expected " + word_at(expected) + ", got " + word_at(got);
 }
 
+bool read_alike(const Content& a, const Content& b) {
+  const auto within = [](const Content& one, const Content& other) {
+    return std::all_of(one.blocks().begin(), one.blocks().end(), [&](const auto& each) {
+      const ContentPointer there = other.block(each.first);
+      return there ? *there == *each.second : is_zero(*each.second);
+    });
+  };
+  return within(a, b) && within(b, a);
+}
+
 }  // namespace vellum::support

@@ -69,4 +69,7 @@ class Content {
 
 bool is_zero(std::span<const std::byte> bytes);
 
+// Whether every block reads the same, however it came to.
+bool read_alike(const Content& a, const Content& b);
+
 }  // namespace vellum::support

@@ -93,7 +93,7 @@ bool Model::may_be_parent(std::span<const ModelAncestor> ancestors,
   if (!parent || !content(*parent)) return false;
   const uint64_t volume_id = volume(volume_part(*parent))->id;
   for (const ModelAncestor& ancestor : ancestors) {
-    if (ancestor.volume_id == volume_id && ancestor.content.blocks() == content(*parent)->blocks())
+    if (ancestor.volume_id == volume_id && read_alike(ancestor.content, *content(*parent)))
       return true;
     if (expected && name_of(ancestor.id) == expected) return false;
   }
@@ -109,7 +109,7 @@ bool Model::may_be_parent(const std::string& child,
   if (may_be_parent(ancestors, parent)) return true;
   const uint64_t volume_id = volume(volume_part(child))->id;
   while (!ancestors.empty() && ancestors[0].volume_id == volume_id &&
-         ancestors[0].content.blocks() == found->content.blocks())
+         read_alike(ancestors[0].content, found->content))
     ancestors = ancestors.subspan(1);
   return may_be_parent(ancestors, parent);
 }
@@ -119,7 +119,7 @@ bool Model::stands_for_ancestor(const std::string& name, const std::string& snap
   const ModelVolume* found = volume(name);
   return other && found &&
          std::any_of(found->ancestors.begin(), found->ancestors.end(),
-                     [&](const auto& each) { return each.content.blocks() == other->blocks(); });
+                     [&](const auto& each) { return read_alike(each.content, *other); });
 }
 
 Ancestors Model::lineage(const std::string& name) const {

@@ -299,7 +299,7 @@ def which_socket():
 def other_users():
     """The default is in XDG_RUNTIME_DIR for others than root, and permission is spoken of."""
     with harness.folder() as folder, harness.Daemon(folder) as daemon:
-        program = shutil.copy(VELLUM, folder)
+        program = shutil.copy(VELLUM, os.path.join(folder, "program"))
         os.chmod(folder, 0o755)
         who = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if ROOT else {}
         os.mkdir(os.path.join(folder, "vellum"))
