@@ -16,9 +16,13 @@ struct Core::Running {
   std::map<uint64_t, Page> tables;  // block of the system tree -> content at the freeze
   std::map<uint64_t, std::vector<Forest::RootPlace>> roots;  // to be filled into tables
   unsigned level = 1;
+  size_t nodes_unsynced = 0;
 };
 
 namespace {
+
+// A flush never has to wait for more of a checkpoint's nodes than these: 2 MiB.
+constexpr size_t kNodesUnsyncedMax = 512;
 
 bool all_zero(const Page& page) {
   return std::all_of(page.begin(), page.end(), [](std::byte b) { return b == std::byte{0}; });
@@ -147,6 +151,11 @@ Result<bool> Core::write_nodes(size_t count) {
     if (freed) allocator_->free(blocks[i]);
   }
   nodes_.shrink();
+  running_->nodes_unsynced += batch.size();
+  if (options_.background && running_->nodes_unsynced >= kNodesUnsyncedMax) {
+    running_->nodes_unsynced = 0;
+    TRY(sync_all(lock));
+  }
   return true;
 }
 
