@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -81,6 +83,7 @@ FileDisk::FileDisk(std::string path, OpenMode mode, Descriptor descriptor, Kind 
       mode_(mode),
       descriptor_(std::move(descriptor)),
       kind_(kind),
+      in_memory_(lies_in_memory(descriptor_)),
       size_(size) {}
 
 FileDisk::~FileDisk() {
@@ -198,9 +201,15 @@ void FileDisk::start_writeback(uint64_t offset, uint64_t length) {
                           static_cast<off_t>(length), SYNC_FILE_RANGE_WRITE);
 }
 
+// A file system in memory commits nothing in a sync.
+bool FileDisk::lies_in_memory(const Descriptor& descriptor) {
+  struct statfs info {};
+  return ::fstatfs(descriptor.number(), &info) == 0 && info.f_type == TMPFS_MAGIC;
+}
+
 Result<void> FileDisk::prepare(uint64_t offset, uint64_t length) {
   TRY(check_writable());
-  if (kind_ == Kind::device) return {};
+  if (kind_ == Kind::device || in_memory_) return {};
   const uint64_t end = offset + length;
   while (offset < end) {
     const off_t hole = ::lseek(descriptor_.number(), static_cast<off_t>(offset), SEEK_HOLE);

@@ -50,7 +50,7 @@ class FileDisk final : public Disk {
   Result<void> write(uint64_t offset, std::span<const iovec> parts) override;
   Result<void> sync() override;
   void start_writeback(uint64_t offset, uint64_t length) override;
-  // Files: fills the holes of the range with zeros. Devices: nothing.
+  // Files: fills the holes of the range with zeros. Devices, and files in memory: nothing.
   Result<void> prepare(uint64_t offset, uint64_t length) override;
   // Frees the range where file system and device can; elsewhere nothing happens.
   Result<void> discard(uint64_t offset, uint64_t length) override;
@@ -68,6 +68,7 @@ class FileDisk final : public Disk {
   Result<void> start_new();
   Result<void> refuse_what_is_seen();
   Result<void> become_owner();
+  static bool lies_in_memory(const Descriptor& descriptor);
   Result<void> fill_hole(uint64_t begin, uint64_t end);
   Result<void> check_writable() const;
   void grow_to(uint64_t end);
@@ -76,6 +77,7 @@ class FileDisk final : public Disk {
   const OpenMode mode_;
   const Descriptor descriptor_;
   const Kind kind_;
+  const bool in_memory_;                   // a file on tmpfs
   std::atomic<uint64_t> size_;             // files: only ever grows, after a write or at open
   std::atomic<bool> can_tell_wait_{true};  // false once the file system refused RWF_NOWAIT
   std::atomic<bool> owner_recorded_{false};

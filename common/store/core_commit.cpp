@@ -13,7 +13,7 @@ namespace vellum::store {
 
 namespace {
 
-constexpr uint64_t kChangesMax = 131072;   // blocks allocated and freed between checkpoints
+constexpr uint64_t kChangesMax = 65536;    // blocks allocated and freed between checkpoints
 constexpr size_t kSealedSectorsMax = 256;  // waiting to be written
 constexpr uint64_t kSystemReserve = 24;    // paths of the system tree
 constexpr auto kSlowDownMax = std::chrono::milliseconds(8);
