@@ -293,6 +293,11 @@ void Allocator::commit() {
   for (Waiting& waiting : waiting_lists_) waiting.released_by_commit = true;
   waiting_lists_.push_back({frozen_.number, std::move(frozen_.freed)});
   frozen_ = {};
+  if (commits_ == 0 && (older_map_counts_ || !held_.empty())) {
+    // Until now more was held back than has to be: those regions are read again.
+    std::erase_if(open_, [&](const auto& entry) { return region(entry.first).reserved == 0; });
+    if (current_ && !open_.contains(*current_)) current_.reset();
+  }
   held_.clear();
   commits_++;
   release_ready();

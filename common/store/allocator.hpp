@@ -81,6 +81,8 @@ class Allocator {
 
   // -- After a mount: what must stay untouched until the first commit ----------------------------
   void hold_until_commit(const Run& run) { append_run(held_, run.block, run.count); }
+  // Regions are opened with the bitmaps of an older checkpoint, too.
+  void older_map_counts() { older_map_counts_ = true; }
 
   uint64_t freed_total() const { return freed_total_; }  // by free(), ever
   uint64_t capacity() const { return end_ - first_; }
@@ -132,6 +134,7 @@ class Allocator {
   uint64_t commits_ = 0;
   uint64_t prepared_ = 0;  // reserve_ahead() has been here
   std::vector<Run> held_;
+  bool older_map_counts_ = false;
 
   Interval current_interval_, frozen_;
   struct Waiting {

@@ -10,6 +10,7 @@ namespace vellum::store {
 Core::Core(disk::Disk& disk, const Options& options, const Superblock& superblock)
     : disk_(disk),
       options_(options),
+      limits_(superblock.limits()),
       superblock_(superblock),
       nodes_(std::max<size_t>(options.cache_bytes / sizeof(Node), 64)),
       forest_(nodes_) {
@@ -67,7 +68,7 @@ Result<void> Core::load_nodes(Lock& lock, MissingNodes& missing, std::vector<Nod
   Result<void> result;
   for (const Missing& wanted : missing) {
     if (!read.empty() && read.back().first.pointer.block() == wanted.pointer.block()) continue;
-    auto pointers = read_node(disk_, wanted.pointer, wanted.level, superblock_.limits());
+    auto pointers = read_node(disk_, wanted.pointer, wanted.level, limits_);
     if (!pointers.ok()) {
       result = pointers.error();
       break;
@@ -184,7 +185,8 @@ bool Core::execute(const Piece& piece, bool is_replay) {
     bool operator()(const AnswerPiece& piece) const { return core.answers_.execute(piece); }
     bool operator()(const BeginReclaimPiece& piece) const {
       Version* version = core.forest_.version(piece.version);
-      if (version == nullptr || version->state != State::zombie || !version->children.empty()) {
+      if (version == nullptr || version->state != State::zombie || !version->children.empty() ||
+          version->job != Job::none) {
         return false;
       }
       core.forest_.begin_job(*version, piece.job);

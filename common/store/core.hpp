@@ -128,11 +128,15 @@ class Core {
   // Room in the journal for a record that is still to come.
   struct Admission {
     explicit Admission(Core& of) : core(of) {}
-    ~Admission() { core.admitted_bytes_ -= bytes; }
+    ~Admission() {
+      core.admitted_bytes_ -= bytes;
+      core.admitted_records_ -= bytes > 0 ? records : 0;
+    }
     Admission(const Admission&) = delete;
     Admission& operator=(const Admission&) = delete;
     Core& core;
-    size_t bytes = 0;
+    size_t bytes = 0;    // once admitted
+    size_t records = 1;  // that they may become: set before
   };
   // While it exists, no block that was in use is handed out again.
   struct ReaderGuard {
@@ -156,6 +160,7 @@ class Core {
   Uuid new_uuid();
   void fail(Lock& lock, const std::string& why);
   Error failure_error() const;
+  Error stopped() const;
   // Executes `attempt` until it misses no node, reading those that it names in between.
   using Attempt = std::function<bool(MissingNodes& missing)>;
   Result<void> with_nodes(Lock& lock, Wait wait, const Attempt& attempt);
@@ -188,7 +193,7 @@ class Core {
                      Admission& admission);
   void note_record();  // after each append
   bool checkpoint_due() const;
-  bool must_wait(size_t record_bytes) const;
+  bool must_wait(size_t record_bytes, size_t records) const;
   uint64_t pressure_percent() const;
   uint64_t reserve_blocks() const;
   Result<void> wait_for_checkpoint(Lock& lock, Wait wait);
@@ -285,6 +290,7 @@ class Core {
 
   disk::Disk& disk_;
   const Options options_;
+  const AddressLimits limits_;
   Superblock superblock_;  // as last written
   size_t superblock_slot_ = 0;
 
@@ -318,8 +324,8 @@ class Core {
   std::condition_variable commit_wanted_, checkpoint_wanted_, progress_, reclaim_wanted_,
       writeback_wanted_;
   bool checkpoint_requested_ = false;
-  std::atomic<size_t> admitted_bytes_{0};  // of records that are still to come
-  std::vector<Run> writeback_;             // blocks written since their writeback was last started
+  std::atomic<size_t> admitted_bytes_{0}, admitted_records_{0};  // that are still to come
+  std::vector<Run> writeback_;  // blocks written since their writeback was last started
   uint64_t writeback_blocks_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> threads_;

@@ -42,6 +42,7 @@ void Core::stop_threads() {
 }
 
 void Core::committer() {
+  auto last_sync = std::chrono::steady_clock::now();
   for (;;) {
     bool flush = false;
     {
@@ -50,9 +51,10 @@ void Core::committer() {
       const auto wanted = [&] {
         return stopping_ || !waiters_.empty() || journal_->sealed_count() >= kSealedSectorsToWrite;
       };
-      const bool woken = commit_wanted_.wait_for(lock, kSyncInterval, wanted);
-      if (stopping_) return;
-      flush = !waiters_.empty() || (!woken && unsynced_);
+      commit_wanted_.wait_for(lock, kSyncInterval, wanted);
+      if (stopping_) break;
+      const auto since = std::chrono::steady_clock::now() - last_sync;
+      flush = !waiters_.empty() || (unsynced_ && since >= kSyncInterval);
       if (!flush) {
         if (failure_) {
           journal_->take_sealed();  // they will never be needed
@@ -64,7 +66,16 @@ void Core::committer() {
       }
     }
     flush_round();
+    last_sync = std::chrono::steady_clock::now();
   }
+  Lock lock(mutex_);
+  const auto waiters = std::exchange(waiters_, {});
+  lock.unlock();
+  for (const auto& waiter : waiters) waiter(stopped());
+}
+
+Error Core::stopped() const {
+  return {Errc::shut_down, "the store " + disk_.name() + " is being closed"};
 }
 
 void Core::checkpointer() {

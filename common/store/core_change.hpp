@@ -34,13 +34,17 @@ Result<T> Core::change(const Once<T>& once, size_t record_bytes, const Make& mak
     if (remember && answers_.find(once.request_id, now())) {
       return Error{Errc::answered, "the request \"" + once.request_id + "\" has been answered"};
     }
+    std::vector<Piece> pieces;
+    std::function<T()> describe_result;
+    TRY(make(lock, pieces, describe_result));
+    // Again, since `make` may have let go of the mutex.
+    if (remember && answers_.find(once.request_id, now())) {
+      return Error{Errc::answered, "the request \"" + once.request_id + "\" has been answered"};
+    }
     const auto slot = answers_.slot_for_new(text_max, now());
     if (remember && !slot) {
       return Error{Errc::limit, "too many requests with a request_id within the last hour"};
     }
-    std::vector<Piece> pieces;
-    std::function<T()> describe_result;
-    TRY(make(lock, pieces, describe_result));
     execute_new(pieces);
     result = describe_result();
     if (remember) {

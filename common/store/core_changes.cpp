@@ -30,18 +30,23 @@ std::optional<std::string> nearest_name(const Version* version) {
 }
 
 // Snapshots and volumes directly beneath, looking through versions that have no name.
-void collect_children(const Version& version, std::vector<std::string>& names) {
-  for (const Version* child : version.children) {
+std::vector<std::string> children_of(const Version& version) {
+  std::vector<std::string> names;
+  std::vector<const Version*> left(version.children.begin(), version.children.end());
+  while (!left.empty()) {
+    const Version* child = left.back();
+    left.pop_back();
     if (child->volume != nullptr) {
       names.push_back(child->volume->name);
     } else if (child->names.empty()) {
-      collect_children(*child, names);
-    } else {
-      for (const Snapshot* snapshot : child->names) {
-        names.push_back(snapshot->volume->name + "@" + snapshot->suffix);
-      }
+      left.insert(left.end(), child->children.begin(), child->children.end());
+    }
+    for (const Snapshot* snapshot : child->names) {
+      names.push_back(snapshot->volume->name + "@" + snapshot->suffix);
     }
   }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace
@@ -85,7 +90,7 @@ SnapshotInfo Core::describe(const Snapshot& snapshot) const {
   info.size = snapshot.size;
   info.created = snapshot.created;
   info.parent = nearest_name(snapshot.version->parent);
-  collect_children(*snapshot.version, info.children);
+  info.children = children_of(*snapshot.version);
   return info;
 }
 

@@ -75,7 +75,12 @@ void Core::flush_round() {
 
 void Core::flush_async(std::function<void(Result<void>)> done) {
   {
-    const std::lock_guard lock(mutex_);
+    Lock lock(mutex_);
+    if (stopping_) {
+      lock.unlock();
+      done(stopped());
+      return;
+    }
     stats_.flushes++;
     waiters_.push_back(std::move(done));
   }
@@ -126,8 +131,8 @@ uint64_t Core::reserve_blocks() const {
   return std::min(2 * one + capacity / 64, capacity / 2);
 }
 
-bool Core::must_wait(size_t record_bytes) const {
-  if (!journal_->room_for(record_bytes + admitted_bytes_)) return true;
+bool Core::must_wait(size_t record_bytes, size_t records) const {
+  if (!journal_->room_for(record_bytes + admitted_bytes_, records + admitted_records_)) return true;
   if (nodes_.dirty_count() >= nodes_.nodes_max() / 4 * 3) return true;
   if (allocator_->changes() >= 4 * kChangesMax) return true;
   return options_.background && journal_->sealed_count() >= kSealedSectorsMax;
@@ -169,8 +174,8 @@ Result<void> Core::admit(Lock& lock, uint64_t blocks, size_t record_bytes, Wait 
   bool slowed = false;
   for (;;) {
     if (failure_) return failure_error();
-    if (closing_) return Error{Errc::shut_down, "the store " + disk_.name() + " is being closed"};
-    if (must_wait(record_bytes)) {
+    if (closing_) return stopped();
+    if (must_wait(record_bytes, admission.records)) {
       TRY(wait_for_checkpoint(lock, wait));
       continue;
     }
@@ -192,6 +197,7 @@ Result<void> Core::admit(Lock& lock, uint64_t blocks, size_t record_bytes, Wait 
     if (pressure < 50 || slowed || !options_.background) {
       admission.bytes = record_bytes;
       admitted_bytes_ += record_bytes;
+      admitted_records_ += admission.records;
       return {};
     }
     if (wait == Wait::never) return Error{Errc::would_block, "the store is catching up"};

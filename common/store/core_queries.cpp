@@ -24,6 +24,32 @@ Result<void> check_range(const std::string& name, uint64_t offset, uint64_t leng
                                        std::to_string(length) + " is not within"};
 }
 
+// Keeps what a snapshot names from being reclaimed while nodes are read. Made and destroyed under
+// the store's mutex.
+class Pin {
+ public:
+  explicit Pin(const Target& target)
+      : volume_(target.volume), version_(target.snapshot ? target.snapshot->version : nullptr) {
+    if (version_ != nullptr) version_->pins++;
+  }
+  ~Pin() {
+    if (version_ != nullptr) version_->pins--;
+  }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+  // The volume has gone meanwhile, and its head with it.
+  bool gone() const { return version_ == nullptr && volume_->destroyed; }
+  const Entry& root() const { return (version_ != nullptr ? version_ : volume_->head)->root; }
+  Error destroyed() const {
+    return {Errc::destroyed, "the volume \"" + volume_->name + "\" has been destroyed"};
+  }
+
+ private:
+  std::shared_ptr<Volume> volume_;
+  Version* version_;
+};
+
 }  // namespace
 
 Result<AllocatedMap> Core::allocated(const std::string& target, uint64_t offset, uint64_t length,
@@ -46,11 +72,12 @@ Result<AllocatedMap> Core::allocated(const std::string& target, uint64_t offset,
   const uint64_t chunks = std::min(kBitsMax, (length + chunk - 1) / chunk);
   const uint64_t scanned_max = std::min(length, chunks * chunk);
   const uint64_t first = offset / kBlockSize, last = blocks_of(offset + scanned_max);
+  const Pin pin(found);
   AllocatedMap map;
   map.chunk = chunk;
   TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
-    if (found.volume->destroyed) return true;
-    const Entry& root = found.version()->root;
+    if (pin.gone()) return true;
+    const Entry& root = pin.root();
     ChunkWalk walk(nodes_, missing, first, last, chunk / kBlockSize);
     walk.allocated(root);
     if (!missing.empty()) return false;
@@ -72,7 +99,7 @@ Result<AllocatedMap> Core::allocated(const std::string& target, uint64_t offset,
     }
     return missing.empty();
   }));
-  if (found.volume->destroyed) return find_target(target).error();
+  if (pin.gone()) return pin.destroyed();
   return map;
 }
 
@@ -88,17 +115,19 @@ Result<ExtentList> Core::extents(const std::string& target, const std::optional<
   if (base) {
     TRY_ASSIGN(other, find_target(*base));
   }
+  const Pin pin(found);
+  const Pin base_pin(other ? *other : found);
   ExtentList list;
   list.size = found.size();
   TRY(check_range(target, offset, 0, list.size));
   const uint64_t first = offset / kBlockSize, last = blocks_of(list.size);
   uint64_t reached = first;
   TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
-    if (found.volume->destroyed || (other && other->volume->destroyed)) return true;
-    const Entry& root = found.version()->root;
+    if (pin.gone() || base_pin.gone()) return true;
+    const Entry& root = pin.root();
     Walk walk(nodes_, missing, first, last, extents_max);
     if (other) {
-      walk.difference(root, other->version()->root);
+      walk.difference(root, base_pin.root());
     } else {
       walk.data(root);
     }
@@ -118,8 +147,8 @@ Result<ExtentList> Core::extents(const std::string& target, const std::optional<
     }
     return true;
   }));
-  if (found.volume->destroyed) return find_target(target).error();
-  if (other && other->volume->destroyed) return find_target(*base).error();
+  if (pin.gone()) return pin.destroyed();
+  if (base_pin.gone()) return base_pin.destroyed();
   if (reached < last) list.next_offset = std::max(reached * kBlockSize, offset);
   return list;
 }

@@ -2,6 +2,8 @@
 //
 // Reclaim: what no name leads to any more is given back in bounded steps. A step is a record that
 // says how far the job got; recovery does the same work again.
+#include <array>
+
 #include "common/store/core.hpp"
 
 namespace vellum::store {
@@ -16,14 +18,14 @@ constexpr size_t kStepRecordBytes = 64;
 Result<bool> Core::reclaim_step() {
   const std::lock_guard one(reclaim_mutex_);
   Admission admission(*this);
+  admission.records = 2;
   Lock lock(mutex_);
   TRY(admit(lock, 0, kStepRecordBytes, Wait::allowed, admission));
   Version* version = forest_.next_to_drop();
   if (version == nullptr) return false;
-  std::vector<Piece> pieces;
+  // A record of its own: a checkpoint may freeze the job before its first step is recorded.
   if (version->job == Job::none) {
-    pieces.emplace_back(BeginReclaimPiece{version->id, Job::drop});
-    execute_new(pieces);
+    append(std::array<Piece, 1>{BeginReclaimPiece{version->id, Job::drop}});
   }
   // Between misses the mutex is free; the job is ours alone, and its version has no children.
   size_t places = 0;
@@ -34,13 +36,11 @@ Result<bool> Core::reclaim_step() {
     }
     return true;
   });
-  if (!result.ok() && places == 0 && pieces.empty()) return result.error();
+  if (!result.ok() && places == 0) return result.error();
   // What was done has to be recorded, even if a damaged node stops the rest.
   const bool finished = version->cursor == kCursorEnd;
-  pieces.emplace_back(
-      ReclaimStepPiece{version->id, finished ? Cursor() : version->cursor, finished});
-  execute_new(std::span(pieces).last(1));
-  append_executed(pieces);
+  append(std::array<Piece, 1>{
+      ReclaimStepPiece{version->id, finished ? Cursor() : version->cursor, finished}});
   TRY(result);
   return true;
 }

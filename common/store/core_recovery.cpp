@@ -246,6 +246,7 @@ Result<void> Core::replay(bool for_check) {
   journal_->set_durable(end.sequence - 1);
   written_sequence_ = end.sequence - 1;
   if (for_check) return {};
+  checkpoint_requested_ = true;  // afterwards less has to be held back
   superblock_.generation = generation;
   superblock_.sequence++;
   superblock_.replay_end = end.sequence - 1;
@@ -301,6 +302,9 @@ Result<std::unique_ptr<Core>> Core::open(disk::Disk& disk, const Options& option
     if (!result.ok()) {
       if (superblock.older.number == superblock.newer.number) return result.error();
       continue;
+    }
+    if (!same_target(superblock.older.system_root, superblock.newer.system_root)) {
+      core->allocator_->older_map_counts();
     }
     TRY(core->hold_named_since(superblock.older, superblock.newer));
     TRY(core->replay(for_check));

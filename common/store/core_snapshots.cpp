@@ -227,8 +227,14 @@ Result<CopyInfo> Core::revert(const std::string& name, const std::string& snapsh
 }
 
 std::optional<std::string> Core::find_answer(const std::string& request_id) {
-  const Lock lock(mutex_);
-  return answers_.find(request_id, now());
+  std::optional<std::string> answer;
+  {
+    const Lock lock(mutex_);
+    answer = answers_.find(request_id, now());
+  }
+  // The first call may still be waiting for its flush, or have failed in it.
+  if (answer && !flush_quietly().ok()) answer.reset();
+  return answer;
 }
 
 }  // namespace vellum::store

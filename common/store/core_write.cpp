@@ -121,6 +121,7 @@ void Core::write_batch(Export& to, std::span<Write> writes, Wait wait) {
       blocks += write.data.size() / kBlockSize;
     }
     if (admitted.empty()) return;
+    admission.records = admitted.size();
     auto result =
         admit(lock, blocks, record_bytes(blocks) + admitted.size() * kRecordFixed, wait, admission);
     if (result.ok()) result = take_blocks(lock, blocks, reserved);
@@ -200,9 +201,12 @@ void Core::write(Export& to, std::span<Write> writes, Wait wait) {
       }
       first.ticket.range_->queue->wait(first.ticket.range_);
     }
-    size_t count = 0;
-    while (at + count < writes.size()) {
+    size_t count = 0, bytes = 0;
+    const size_t count_max = std::min<size_t>(writes.size() - at, journal_->sectors() / 4);
+    while (count < count_max) {
       const Write& next = writes[at + count];
+      bytes += record_bytes(next.data.size() / kBlockSize) + kRecordFixed;
+      if (count > 0 && bytes > journal_->record_max()) break;
       if (next.data.empty() || !whole_blocks_in_one_leaf(next.offset, next.data.size()) ||
           !next.ticket.valid() || !next.ticket.ready()) {
         break;

@@ -40,8 +40,9 @@ Journal::Journal(uint64_t sectors, const Uuid& uuid, uint64_t generation, Journa
                  uint64_t tail)
     : sectors_(sectors), uuid_(uuid), generation_(generation), next_(next), tail_(tail) {}
 
-bool Journal::room_for(size_t record_bytes) const {
-  return sectors_used() + sectors_for(record_bytes) + 1 < sectors_;
+bool Journal::room_for(size_t record_bytes, size_t records) const {
+  const uint64_t seals = std::min<uint64_t>(records, sectors_ / 4);
+  return sectors_used() + sectors_for(record_bytes) + seals < sectors_;
 }
 
 void Journal::append(std::span<const std::byte> record) {

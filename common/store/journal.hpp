@@ -64,8 +64,8 @@ class Journal {
   uint64_t tail() const { return tail_; }
   uint64_t sectors() const { return sectors_; }
   uint64_t sectors_used() const { return next_.sequence - tail_; }
-  // Whether a record of this many bytes fits, with a sector left for a seal.
-  bool room_for(size_t record_bytes) const;
+  // Whether records of so many bytes fit, each of which a flush may seal in a sector of its own.
+  bool room_for(size_t record_bytes, size_t records) const;
   static uint64_t sectors_for(size_t record_bytes) { return record_bytes / 3900 + 2; }
   size_t record_max() const { return (sectors_ / 4) * 3900; }
 

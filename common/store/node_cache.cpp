@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "common/store/node_cache.hpp"
 
+#include <utility>
+
 namespace vellum::store {
 
 namespace {
@@ -151,8 +153,16 @@ void NodeCache::written(Node& node, uint64_t block, uint32_t crc) {
   }
   node.insert_before(clean_);
   if (!node.freed) {
-    const bool fresh = by_block_.try_emplace(block, &node).second;
-    CHECK(fresh);
+    Node*& known = by_block_[block];
+    if (known != nullptr) {
+      // Read by somebody while it was freed: nothing leads to it, and the block is used again.
+      CHECK(!known->dirty() && known->refs == 0);
+      known->freed = true;
+      Node& stale = *std::exchange(known, &node);
+      destroy_if_unused(stale);
+    } else {
+      known = &node;
+    }
   }
   destroy_if_unused(node);
 }

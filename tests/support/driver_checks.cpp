@@ -84,6 +84,8 @@ void Driver::check_snapshots() {
 void Driver::check_answers() const {
   for (const auto& [request_id, answer] : model_.answers()) {
     const auto found = store_->find_answer(request_id);
+    // A store that cannot sync any more acknowledges nothing.
+    if (!found && store_->info().read_only) continue;
     demand(found == answer, request_id + ": the answer is " + found.value_or("missing"));
   }
 }
