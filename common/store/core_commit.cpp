@@ -142,7 +142,7 @@ Result<void> Core::wait_for_checkpoint(Lock& lock, Wait wait) {
   if (wait == Wait::never) return Error{Errc::would_block, "a checkpoint has to be waited for"};
   if (!options_.background) {
     lock.unlock();
-    const auto result = checkpoint();
+    auto result = checkpoint();
     lock.lock();
     return result;
   }

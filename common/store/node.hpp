@@ -48,7 +48,9 @@ class Entry {
   Kind kind() const { return static_cast<Kind>(word_ >> 56); }
   bool is_hole() const { return word_ == 0; }
   bool is_in_memory() const { return kind() == Kind::in_memory; }
-  Node* target() const { return reinterpret_cast<Node*>(word_ & kAddressMask); }
+  Node* target() const {
+    return reinterpret_cast<Node*>(word_ & kAddressMask);  // NOLINT(performance-no-int-to-ptr)
+  }
   uint64_t block() const { return (word_ & kAddressMask) / kSectorsPerBlock; }
   VersionId version() const { return version_; }
   uint32_t crc() const { return crc_; }
