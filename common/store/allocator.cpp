@@ -228,58 +228,42 @@ void Allocator::unreserve(const Run& run) {
   reserved_ -= run.count;
 }
 
-void Allocator::record(const Run& run) {
+void Allocator::allocate(const Run& run, bool was_reserved, Interval& in) {
   for_each_part(run, [&](uint64_t number, uint64_t, uint64_t count) {
-    CHECK(region(number).reserved >= count);
-    region(number).reserved -= static_cast<uint32_t>(count);
-    region(number).allocated += static_cast<uint32_t>(count);
+    Region& part = region(number);
+    CHECK(!was_reserved || part.reserved >= count);
+    if (was_reserved) part.reserved -= static_cast<uint32_t>(count);
+    part.allocated += static_cast<uint32_t>(count);
   });
-  reserved_ -= run.count;
+  if (was_reserved) reserved_ -= run.count;
   allocated_ += run.count;
+  append_run(in.allocated, run.block, run.count);
+}
+
+void Allocator::retire(uint64_t block, Interval& in) {
+  Region& from = region(block / region_blocks_);
+  CHECK(from.allocated > 0);
+  from.allocated--;
+  from.waiting++;
+  allocated_--;
+  waiting_++;
+  append_run(in.freed, block, 1);
+}
+
+void Allocator::record(const Run& run) {
+  allocate(run, true, current_interval_);
   changes_ += run.count;
-  append_run(current_interval_.allocated, run.block, run.count);
 }
 
 void Allocator::record_unreserved(const Run& run) {
-  for_each_part(run, [&](uint64_t number, uint64_t, uint64_t count) {
-    region(number).allocated += static_cast<uint32_t>(count);
-  });
-  allocated_ += run.count;
+  allocate(run, false, current_interval_);
   changes_ += run.count;
-  append_run(current_interval_.allocated, run.block, run.count);
-}
-
-void Allocator::record_for_checkpoint(const Run& run) {
-  for_each_part(run, [&](uint64_t number, uint64_t, uint64_t count) {
-    CHECK(region(number).reserved >= count);
-    region(number).reserved -= static_cast<uint32_t>(count);
-    region(number).allocated += static_cast<uint32_t>(count);
-  });
-  reserved_ -= run.count;
-  allocated_ += run.count;
-  append_run(frozen_.allocated, run.block, run.count);
 }
 
 void Allocator::free(uint64_t block) {
-  Region& in = region(block / region_blocks_);
-  CHECK(in.allocated > 0);
-  in.allocated--;
-  in.waiting++;
-  allocated_--;
-  waiting_++;
+  retire(block, current_interval_);
   changes_++;
   freed_total_++;
-  append_run(current_interval_.freed, block, 1);
-}
-
-void Allocator::free_by_checkpoint(uint64_t block) {
-  Region& in = region(block / region_blocks_);
-  CHECK(in.allocated > 0);
-  in.allocated--;
-  in.waiting++;
-  allocated_--;
-  waiting_++;
-  append_run(frozen_.freed, block, 1);
 }
 
 void Allocator::freeze() {

@@ -70,8 +70,9 @@ class Allocator {
   // Ends the current interval; it is the checkpoint's until commit() or for good.
   void freeze();
   const Interval& frozen() const { return frozen_; }
-  void record_for_checkpoint(const Run& run);  // reserved -> in the map of this checkpoint
-  void free_by_checkpoint(uint64_t block);     // system blocks that its map has no more
+  // What the checkpoint itself takes and gives up: part of its own map.
+  void record_for_checkpoint(const Run& run) { allocate(run, true, frozen_); }
+  void free_by_checkpoint(uint64_t block) { retire(block, frozen_); }
   void commit();
 
   // -- Readers -----------------------------------------------------------------------------------
@@ -124,6 +125,8 @@ class Allocator {
   void release_ready();
   template <typename Change>
   void for_each_part(const Run& run, Change change);
+  void allocate(const Run& run, bool was_reserved, Interval& in);
+  void retire(uint64_t block, Interval& in);  // allocated -> waiting
 
   const uint64_t first_, end_, region_blocks_;
   std::vector<Region> regions_;  // up to the highest that was ever used

@@ -17,6 +17,12 @@ void store_entry(std::byte* to, const Entry& entry) {
   store_le32(to + 12, pointer.crc());
 }
 
+uint32_t page_crc(const Page& page, size_t at) {
+  static constexpr std::byte kZeros[4]{};
+  const uint32_t crc = crc32c_extend(crc32c(std::span(page).first(at)), kZeros);
+  return crc32c_extend(crc, std::span(page).subspan(at + sizeof(kZeros)));
+}
+
 Result<void> read_block(disk::Disk& disk, const Entry& pointer, const char* what, Page& page,
                         disk::Wait wait) {
   TRY(disk.read(pointer.block() * kBlockSize, std::span(page), wait));

@@ -44,7 +44,6 @@ struct Export::State {
 struct Target {
   std::shared_ptr<Volume> volume;
   std::shared_ptr<Snapshot> snapshot;
-  Version* version() const { return snapshot ? snapshot->version : volume->head; }
   uint64_t size() const { return snapshot ? snapshot->size : volume->size; }
   std::string name() const {
     return snapshot ? volume->name + "@" + snapshot->suffix : volume->name;
@@ -175,8 +174,7 @@ class Core {
   }
   Result<Target> find_target(const std::string& name);
 
-  // -- core_recovery.cpp
-  // ---------------------------------------------------------------------------
+  // -- core_recovery.cpp -------------------------------------------------------------------------
   Result<void> load(const CheckpointRecord& checkpoint, const SystemTree& tree,
                     uint64_t regions_min);
   Result<void> replay(bool for_check);
@@ -185,13 +183,13 @@ class Core {
   Result<void> hold_named_since(const CheckpointRecord& older, const CheckpointRecord& newer);
   JournalReader::Limits reader_limits() const;
 
-  // -- core_commit.cpp
-  // ----------------------------------------------------------------------------- Waits until there
-  // is room for a record of so many bytes and `blocks` blocks, and slows down. The admission holds
-  // the room in the journal until the record has been appended.
+  // -- core_commit.cpp ---------------------------------------------------------------------------
+  // Waits until there is room for a record of so many bytes and `blocks` blocks, and slows down.
+  // The admission holds the room in the journal until the record has been appended.
   Result<void> admit(Lock& lock, uint64_t blocks, size_t record_bytes, Wait wait,
                      Admission& admission);
   void note_record();  // after each append
+  bool sectors_to_write() const;
   bool checkpoint_due() const;
   bool must_wait(size_t record_bytes, size_t records) const;
   uint64_t pressure_percent() const;
@@ -204,8 +202,7 @@ class Core {
   void flush_round();
   void note_appended(uint64_t offset, uint64_t length);
 
-  // -- core_write.cpp
-  // ------------------------------------------------------------------------------
+  // -- core_write.cpp ----------------------------------------------------------------------------
   // A block that is covered in part: its old content, and what it is to become.
   struct Edge {
     uint64_t block = 0;
@@ -233,15 +230,13 @@ class Core {
   Result<void> zero_piece(Export& to, uint64_t offset, uint64_t length, Wait wait);
   Result<void> read_whole_block(Export& from, uint64_t block, Page& page, Entry& entry, Wait wait);
 
-  // -- core_read.cpp
-  // -------------------------------------------------------------------------------
+  // -- core_read.cpp -----------------------------------------------------------------------------
   struct Piecewise;
   Result<void> current_version(Export& from, uint64_t end, Version*& version) const;
   void report_damage(Export& from, uint64_t offset, uint64_t block);
 
-  // -- core_changes.cpp
-  // ---------------------------------------------------------------------------- Ids that the
-  // pieces of one record give out, in order.
+  // -- core_changes.cpp --------------------------------------------------------------------------
+  // Ids that the pieces of one record give out, in order.
   struct Ids {
     VersionId version;
     ObjectId object;
@@ -270,8 +265,7 @@ class Core {
   Result<void> replace_content(Volume& target, VersionId parent, uint64_t size, bool undo, Ids& ids,
                                std::vector<Piece>& pieces, std::optional<std::string>& undo_name);
 
-  // -- core_checkpoint.cpp
-  // -------------------------------------------------------------------------
+  // -- core_checkpoint.cpp -----------------------------------------------------------------------
   struct Running;
   void begin_checkpoint(Lock& lock);
   Result<bool> write_nodes(size_t count);
@@ -279,8 +273,7 @@ class Core {
   Result<Entry> write_system_tree();
   Result<void> commit_checkpoint(const Entry& root);
 
-  // -- core_background.cpp
-  // -------------------------------------------------------------------------
+  // -- core_background.cpp -----------------------------------------------------------------------
   void committer();
   void checkpointer();
   void reclaimer();

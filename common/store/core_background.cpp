@@ -47,10 +47,7 @@ void Core::committer() {
     bool flush = false;
     {
       Lock lock(mutex_);
-      constexpr size_t kSealedSectorsToWrite = 16;
-      const auto wanted = [&] {
-        return stopping_ || !waiters_.empty() || journal_->sealed_count() >= kSealedSectorsToWrite;
-      };
+      const auto wanted = [&] { return stopping_ || !waiters_.empty() || sectors_to_write(); };
       commit_wanted_.wait_for(lock, kSyncInterval, wanted);
       if (stopping_) break;
       const auto since = std::chrono::steady_clock::now() - last_sync;

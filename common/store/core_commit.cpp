@@ -20,8 +20,7 @@ constexpr auto kSlowDownMax = std::chrono::milliseconds(8);
 
 }  // namespace
 
-// -- Flush
-// -----------------------------------------------------------------------------------------
+// -- Flush ---------------------------------------------------------------------------------------
 
 Result<void> Core::write_out(Lock& lock) {
   lock.unlock();
@@ -106,8 +105,7 @@ void Core::note_appended(uint64_t offset, uint64_t length) {
   if (writeback_blocks_ >= kWritebackBlocks) writeback_wanted_.notify_one();
 }
 
-// -- Admission
-// -------------------------------------------------------------------------------------
+// -- Admission -----------------------------------------------------------------------------------
 
 uint64_t Core::pressure_percent() const {
   const uint64_t since = journal_->position().sequence - superblock_.newer.position.sequence;
@@ -153,12 +151,15 @@ Result<void> Core::wait_for_checkpoint(Lock& lock, Wait wait) {
   return {};
 }
 
-void Core::note_record() {
+// Enough for one write to be worth it.
+bool Core::sectors_to_write() const {
   constexpr size_t kSealedSectorsToWrite = 16;
+  return journal_->sealed_count() >= kSealedSectorsToWrite;
+}
+
+void Core::note_record() {
   unsynced_ = true;
-  if (options_.background && journal_->sealed_count() >= kSealedSectorsToWrite) {
-    commit_wanted_.notify_one();
-  }
+  if (options_.background && sectors_to_write()) commit_wanted_.notify_one();
 }
 
 Result<void> Core::admit(Lock& lock, uint64_t blocks, size_t record_bytes, Wait wait,

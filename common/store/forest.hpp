@@ -114,10 +114,9 @@ class Forest {
   void touch(Version& version);
   void touch(const Volume& volume) { changed_objects_.insert(volume.id); }
 
-  // -- Loading and checkpoints
-  // --------------------------------------------------------------------- Table records, as
-  // FORMAT.md has them. Loading is in any order; link() ends it and says whether everything fits
-  // together.
+  // -- Loading and checkpoints -------------------------------------------------------------------
+  // Table records, as FORMAT.md has them. Loading is in any order; link() ends it and says whether
+  // everything fits together.
   struct LoadedVersion {
     VersionId id, parent;
     Entry root;
@@ -125,6 +124,19 @@ class Forest {
     Job job;
     Cursor cursor;
     uint64_t owned;
+  };
+  enum class ObjectType : uint8_t { volume = 1, snapshot = 2 };
+  struct ObjectRecord {
+    ObjectType type = ObjectType::volume;
+    ObjectId id = 0;
+    std::string name;  // of a snapshot: its suffix
+    Uuid uuid{};
+    uint64_t size = 0;
+    int64_t created = 0;
+    VersionId version = 0;                  // the head, or what the snapshot names
+    Provision provision = Provision::thin;  // volumes only, as is the next
+    uint64_t next_number = 0;
+    ObjectId volume = 0;  // snapshots only
   };
   void load(const LoadedVersion& version) { loaded_versions_[version.id] = version; }
   bool load_object(const std::byte* record);
@@ -145,7 +157,8 @@ class Forest {
  private:
   Version* new_version(Version& parent, VersionId id);
   void make_zombie(Version& version);
-  void store_object(const Volume* volume, const Snapshot* snapshot, std::byte* to) const;
+  bool link_volume(const ObjectRecord& loaded);
+  bool link_snapshot(const ObjectRecord& loaded);
 
   NodeCache& nodes_;
   std::map<VersionId, std::unique_ptr<Version>> versions_;
@@ -158,8 +171,7 @@ class Forest {
   std::vector<VersionId> changed_versions_;
   std::set<ObjectId> changed_objects_;
   std::map<VersionId, LoadedVersion> loaded_versions_;
-  struct LoadedObject;
-  std::vector<std::shared_ptr<LoadedObject>> loaded_objects_;
+  std::vector<ObjectRecord> loaded_objects_;
 };
 
 }  // namespace vellum::store

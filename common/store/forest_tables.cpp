@@ -11,18 +11,25 @@ namespace vellum::store {
 
 namespace {
 
-enum class ObjectType : uint8_t { volume = 1, snapshot = 2 };
 constexpr uint8_t kLive = 1;
+constexpr size_t kNameAt = 128;
+
+void store_object(const Forest::ObjectRecord& object, std::byte* to) {
+  store_le64(to, object.id);
+  to[8] = static_cast<std::byte>(object.type);
+  to[9] = std::byte{kLive};
+  to[10] = static_cast<std::byte>(object.provision);
+  to[11] = static_cast<std::byte>(object.name.size());
+  store_le32(to + 12, object.version);
+  std::memcpy(to + 16, object.uuid.data(), object.uuid.size());
+  store_le64(to + 32, object.size);
+  store_le64(to + 40, static_cast<uint64_t>(object.created));
+  store_le64(to + 56, object.volume);
+  store_le64(to + 64, object.next_number);
+  std::memcpy(to + kNameAt, object.name.data(), object.name.size());
+}
 
 }  // namespace
-
-struct Forest::LoadedObject {
-  ObjectType type = ObjectType::volume;
-  ObjectId volume_id = 0;
-  VersionId version = 0;
-  std::shared_ptr<Volume> volume;
-  std::shared_ptr<Snapshot> snapshot;
-};
 
 void Forest::store_versions(uint64_t block, Page& page, std::vector<RootPlace>& roots) const {
   page.fill(std::byte{0});
@@ -49,78 +56,90 @@ void Forest::store_versions(uint64_t block, Page& page, std::vector<RootPlace>& 
   }
 }
 
-void Forest::store_object(const Volume* volume, const Snapshot* snapshot, std::byte* to) const {
-  const std::string& name = volume != nullptr ? volume->name : snapshot->suffix;
-  const Uuid& uuid = volume != nullptr ? volume->uuid : snapshot->uuid;
-  store_le64(to, volume != nullptr ? volume->id : snapshot->id);
-  to[8] = static_cast<std::byte>(volume != nullptr ? ObjectType::volume : ObjectType::snapshot);
-  to[9] = std::byte{kLive};
-  to[11] = static_cast<std::byte>(name.size());
-  std::memcpy(to + 16, uuid.data(), uuid.size());
-  std::memcpy(to + 128, name.data(), name.size());
-  if (volume != nullptr) {
-    to[10] = static_cast<std::byte>(volume->provision);
-    store_le32(to + 12, volume->head->id);
-    store_le64(to + 32, volume->size);
-    store_le64(to + 40, static_cast<uint64_t>(volume->created));
-    store_le64(to + 64, volume->next_number);
-  } else {
-    store_le32(to + 12, snapshot->version->id);
-    store_le64(to + 32, snapshot->size);
-    store_le64(to + 40, static_cast<uint64_t>(snapshot->created));
-    store_le64(to + 56, snapshot->volume->id);
-  }
-}
-
 void Forest::store_objects(uint64_t block, Page& page) const {
   page.fill(std::byte{0});
   const uint64_t first = block * kObjectsPerBlock, end = first + kObjectsPerBlock;
+  const auto place = [&](ObjectId id) { return page.data() + (id - first) * kObjectRecord; };
   for (auto at = by_id_.lower_bound(first); at != by_id_.end() && at->first < end; ++at) {
-    store_object(at->second.get(), nullptr, page.data() + (at->first - first) * kObjectRecord);
+    const Volume& volume = *at->second;
+    store_object({.type = ObjectType::volume,
+                  .id = volume.id,
+                  .name = volume.name,
+                  .uuid = volume.uuid,
+                  .size = volume.size,
+                  .created = volume.created,
+                  .version = volume.head->id,
+                  .provision = volume.provision,
+                  .next_number = volume.next_number},
+                 place(volume.id));
   }
   for (auto at = snapshots_.lower_bound(first); at != snapshots_.end() && at->first < end; ++at) {
-    store_object(nullptr, at->second.get(), page.data() + (at->first - first) * kObjectRecord);
+    const Snapshot& snapshot = *at->second;
+    store_object({.type = ObjectType::snapshot,
+                  .id = snapshot.id,
+                  .name = snapshot.suffix,
+                  .uuid = snapshot.uuid,
+                  .size = snapshot.size,
+                  .created = snapshot.created,
+                  .version = snapshot.version->id,
+                  .volume = snapshot.volume->id},
+                 place(snapshot.id));
   }
 }
 
 bool Forest::load_object(const std::byte* from) {
-  auto loaded = std::make_shared<LoadedObject>();
-  const uint64_t id = load_le64(from);
-  const auto type = static_cast<uint8_t>(from[8]);
+  const auto type = static_cast<uint8_t>(from[8]), provision = static_cast<uint8_t>(from[10]);
   const auto name_length = static_cast<size_t>(from[11]);
   if (type != 1 && type != 2) return false;
-  if (static_cast<uint8_t>(from[9]) != kLive || name_length == 0 || name_length > kNameLengthMax) {
-    return false;
-  }
-  const std::string name(reinterpret_cast<const char*>(from + 128), name_length);
-  loaded->type = static_cast<ObjectType>(type);
-  loaded->version = load_le32(from + 12);
-  const uint64_t size = load_le64(from + 32);
-  const auto created = static_cast<int64_t>(load_le64(from + 40));
-  if (size > kVolumeSizeMax) return false;
-  if (loaded->type == ObjectType::volume) {
-    if (static_cast<uint8_t>(from[10]) > 1) return false;
-    loaded->volume = std::make_shared<Volume>();
-    Volume& volume = *loaded->volume;
-    volume.id = id;
-    volume.name = name;
-    std::memcpy(volume.uuid.data(), from + 16, volume.uuid.size());
-    volume.size = size;
-    volume.created = created;
-    volume.provision = static_cast<Provision>(from[10]);
-    volume.next_number = load_le64(from + 64);
-  } else {
-    loaded->volume_id = load_le64(from + 56);
-    loaded->snapshot = std::make_shared<Snapshot>();
-    Snapshot& snapshot = *loaded->snapshot;
-    snapshot.id = id;
-    snapshot.suffix = name;
-    std::memcpy(snapshot.uuid.data(), from + 16, snapshot.uuid.size());
-    snapshot.size = size;
-    snapshot.created = created;
-  }
-  loaded_objects_.push_back(std::move(loaded));
+  if (static_cast<uint8_t>(from[9]) != kLive || provision > 1) return false;
+  if (name_length == 0 || name_length > kNameLengthMax) return false;
+  ObjectRecord object;
+  object.type = static_cast<ObjectType>(type);
+  object.id = load_le64(from);
+  object.name.assign(reinterpret_cast<const char*>(from + kNameAt), name_length);
+  std::memcpy(object.uuid.data(), from + 16, object.uuid.size());
+  object.size = load_le64(from + 32);
+  object.created = static_cast<int64_t>(load_le64(from + 40));
+  object.version = load_le32(from + 12);
+  object.provision = static_cast<Provision>(provision);
+  object.next_number = load_le64(from + 64);
+  object.volume = load_le64(from + 56);
+  if (object.size > kVolumeSizeMax) return false;
+  loaded_objects_.push_back(std::move(object));
   return true;
+}
+
+bool Forest::link_volume(const ObjectRecord& loaded) {
+  auto volume = std::make_shared<Volume>();
+  volume->id = loaded.id;
+  volume->name = loaded.name;
+  volume->uuid = loaded.uuid;
+  volume->size = loaded.size;
+  volume->created = loaded.created;
+  volume->provision = loaded.provision;
+  volume->next_number = loaded.next_number;
+  volume->head = version(loaded.version);
+  if (volume->head == nullptr || volume->head->state != State::head) return false;
+  if (volume->head->volume != nullptr) return false;
+  volume->head->volume = volume.get();
+  return by_id_.emplace(volume->id, volume).second && by_name_.emplace(volume->name, volume).second;
+}
+
+bool Forest::link_snapshot(const ObjectRecord& loaded) {
+  const auto of = volume(loaded.volume);
+  Version* named = version(loaded.version);
+  if (!of || named == nullptr || named->state != State::snapshot) return false;
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->id = loaded.id;
+  snapshot->volume = of.get();
+  snapshot->suffix = loaded.name;
+  snapshot->uuid = loaded.uuid;
+  snapshot->size = loaded.size;
+  snapshot->created = loaded.created;
+  snapshot->version = named;
+  named->names.push_back(snapshot.get());
+  return of->snapshots.emplace(snapshot->suffix, snapshot).second &&
+         snapshots_.emplace(snapshot->id, snapshot).second;
 }
 
 bool Forest::link(VersionId next_version, ObjectId next_object) {
@@ -140,29 +159,14 @@ bool Forest::link(VersionId next_version, ObjectId next_object) {
     parent->children.push_back(made.get());
     versions_.emplace(id, std::move(made));
   }
-  for (const auto& loaded : loaded_objects_) {
-    if (loaded->type != ObjectType::volume) continue;
-    const auto& volume = loaded->volume;
-    Version* head = version(loaded->version);
-    if (head == nullptr || head->state != State::head || head->volume != nullptr) return false;
-    if (volume->id == 0 || volume->id >= next_object) return false;
-    volume->head = head;
-    head->volume = volume.get();
-    if (!by_id_.emplace(volume->id, volume).second) return false;
-    if (!by_name_.emplace(volume->name, volume).second) return false;
-  }
-  for (const auto& loaded : loaded_objects_) {
-    if (loaded->type != ObjectType::snapshot) continue;
-    const auto& snapshot = loaded->snapshot;
-    Version* named = version(loaded->version);
-    const auto of = volume(loaded->volume_id);
-    if (named == nullptr || !of || named->state != State::snapshot) return false;
-    if (snapshot->id == 0 || snapshot->id >= next_object) return false;
-    snapshot->version = named;
-    snapshot->volume = of.get();
-    named->names.push_back(snapshot.get());
-    if (!of->snapshots.emplace(snapshot->suffix, snapshot).second) return false;
-    if (!snapshots_.emplace(snapshot->id, snapshot).second) return false;
+  // A snapshot names its volume, so volumes come first.
+  for (const ObjectType type : {ObjectType::volume, ObjectType::snapshot}) {
+    for (const ObjectRecord& loaded : loaded_objects_) {
+      if (loaded.type != type) continue;
+      if (loaded.id == 0 || loaded.id >= next_object) return false;
+      const bool linked = type == ObjectType::volume ? link_volume(loaded) : link_snapshot(loaded);
+      if (!linked) return false;
+    }
   }
   for (const auto& [id, version] : versions_) {
     if (version->state != State::zombie || !version->children.empty()) continue;

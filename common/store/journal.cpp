@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/base/crc32c.hpp"
+#include "common/base/check.hpp"
 #include "common/base/endian.hpp"
 
 namespace vellum::store {
@@ -14,24 +14,18 @@ namespace {
 enum class Fragment : uint8_t { whole = 1, first, middle, last };
 
 constexpr size_t kReadAheadSectors = 64;
-
-uint32_t sector_crc(const Page& page) {
-  static constexpr std::byte zeros[4]{};
-  uint32_t crc = crc32c(std::span(page).first(4));
-  crc = crc32c_extend(crc, zeros);
-  return crc32c_extend(crc, std::span(page).subspan(8));
-}
+constexpr size_t kCrcAt = 4;  // in a sector
 
 bool parse_header(const Page& page, const Uuid& uuid, SectorHeader& header) {
   if (load_le32(page.data()) != kJournalMagic) return false;
   if (std::memcmp(page.data() + 8, uuid.data(), uuid.size()) != 0) return false;
-  header.crc = load_le32(page.data() + 4);
+  header.crc = load_le32(page.data() + kCrcAt);
   header.generation = load_le64(page.data() + 24);
   header.sequence = load_le64(page.data() + 32);
   header.previous_crc = load_le32(page.data() + 40);
   header.payload_length = load_le32(page.data() + 44);
   header.durable = load_le64(page.data() + 48);
-  return header.payload_length <= kSectorPayload && header.crc == sector_crc(page);
+  return header.payload_length <= kSectorPayload && header.crc == page_crc(page, kCrcAt);
 }
 
 }  // namespace
@@ -68,9 +62,9 @@ void Journal::append(std::span<const std::byte> record) {
 
 void Journal::seal() {
   if (used_ == 0) return;
+  CHECK(sectors_used() < sectors_);
   Page& page = *filling_;
   store_le32(page.data(), kJournalMagic);
-  store_le32(page.data() + 4, 0);
   std::memcpy(page.data() + 8, uuid_.data(), uuid_.size());
   store_le64(page.data() + 24, generation_);
   store_le64(page.data() + 32, next_.sequence);
@@ -79,8 +73,8 @@ void Journal::seal() {
   store_le64(page.data() + 48, durable_);
   store_le64(page.data() + 56, 0);
   std::memset(page.data() + kSectorHeader + used_, 0, kSectorPayload - used_);
-  const uint32_t crc = sector_crc(page);
-  store_le32(page.data() + 4, crc);
+  const uint32_t crc = page_crc(page, kCrcAt);
+  store_le32(page.data() + kCrcAt, crc);
   sealed_.push_back({next_.sequence, std::move(filling_)});
   next_ = {next_.sequence + 1, crc};
   used_ = 0;

@@ -6,7 +6,7 @@
 // 1. Sequences are given out without gaps, and each sector carries the CRC of the one before.
 // 2. Sectors from tail() on are kept: appending never reaches the place of the tail in the ring;
 // the
-//    caller sees to that with room_for().
+//    caller sees to that with room_for(), and seal() checks it.
 //
 // Guarded by the store's mutex; taking sealed sectors and writing them is the caller's.
 #pragma once
@@ -52,7 +52,6 @@ class Journal {
   // record begins.
   void seal();
   JournalPosition position() const { return next_; }
-  bool empty_sector() const { return used_ == 0; }
   std::vector<SealedSector> take_sealed() { return std::exchange(sealed_, {}); }
   size_t sealed_count() const { return sealed_.size(); }
 

@@ -213,9 +213,8 @@ class Store {
   IoStats stats();
   Result<IoStats> stats(const std::string& volume);
 
-  // -- For owners without background threads (Options::background = false)
-  // ------------------------- Each does a bounded piece of work and returns whether there was any
-  // to do.
+  // -- For owners without background threads (Options::background = false) -----------------------
+  // Each does a bounded piece of work and returns whether there was any to do.
   Result<bool> checkpoint_step();
   Result<bool> reclaim_step();
   // A whole checkpoint, now.

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstring>
 
-#include "common/base/crc32c.hpp"
 #include "common/base/endian.hpp"
 #include "common/store/store.hpp"
 
@@ -18,7 +17,7 @@ constexpr uint64_t kSegmentMax = 1 << 30;
 constexpr uint64_t kRegionMax = kRegionBlocksMax * kBlockSize;
 constexpr uint64_t kJournalSectorsMin = 16, kJournalSectorsMax = 1 << 20;
 constexpr uint64_t kCapacityMax = uint64_t{1} << 56;  // what 48 bits of sectors can address, half
-constexpr size_t kOlderAt = 256, kNewerAt = 384;
+constexpr size_t kCrcAt = 8, kOlderAt = 256, kNewerAt = 384;
 
 bool power_of_two_within(uint64_t value, uint64_t least, uint64_t most) {
   return std::has_single_bit(value) && value >= least && value <= most;
@@ -74,12 +73,9 @@ CheckpointRecord load_checkpoint(const std::byte* from) {
 
 enum class SlotState { foreign, damaged, other_version, unknown_features, valid };
 
-SlotState parse(Page& page, FoundSuperblock& found) {
+SlotState parse(const Page& page, FoundSuperblock& found) {
   if (std::memcmp(page.data(), kSuperblockMagic, 8) != 0) return SlotState::foreign;
-  const uint32_t crc = load_le32(page.data() + 8);
-  store_le32(page.data() + 8, 0);
-  const bool sound = crc32c(page) == crc;
-  store_le32(page.data() + 8, crc);
+  const bool sound = page_crc(page, kCrcAt) == load_le32(page.data() + kCrcAt);
   if (load_le32(page.data() + 12) != kFormatVersion) return SlotState::other_version;
   if (!sound) return SlotState::damaged;
   if (load_le64(page.data() + 32) != 0) return SlotState::unknown_features;
@@ -138,7 +134,7 @@ void store_superblock(const Superblock& superblock, Page& page) {
   store_le64(page.data() + 128, static_cast<uint64_t>(superblock.created));
   store_checkpoint(superblock.older, page.data() + kOlderAt);
   store_checkpoint(superblock.newer, page.data() + kNewerAt);
-  store_le32(page.data() + 8, crc32c(page));
+  store_le32(page.data() + kCrcAt, page_crc(page, kCrcAt));
 }
 
 Result<FoundSuperblock> find_superblock(disk::Disk& disk) {

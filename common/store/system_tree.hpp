@@ -52,7 +52,6 @@ class SystemUpdate {
   // The block will be written, or become a hole. Addresses that the new tree has no more are added
   // to `freed`.
   Result<void> touch(uint64_t block, bool becomes_hole, std::vector<uint64_t>& freed);
-  bool touched(uint64_t block) const { return leaves_.contains(block); }
   uint64_t blocks_needed() const;  // grows with every touch
 
   // Asked for the new content of each block that does not become a hole, ascending; `page` holds

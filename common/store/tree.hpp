@@ -48,9 +48,9 @@ class Tree {
   bool can_trim(const Version& head, uint64_t block, uint64_t count, MissingNodes& missing);
   void trim(Version& head, uint64_t block, uint64_t count);
 
-  // -- Drop: giving back all that a version without children owns
-  // ---------------------------------- One place: a leaf with its data, or a node. Moves the
-  // cursor; at the end it is kCursorEnd. False if a node is missing.
+  // -- Drop: giving back all that a version without children owns --------------------------------
+  // One place: a leaf with its data, or a node. Moves the cursor; at the end it is kCursorEnd.
+  // False if a node is missing.
   bool drop_step(Version& version, MissingNodes& missing);
 
  private:

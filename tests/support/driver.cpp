@@ -134,8 +134,7 @@ std::optional<Error> Driver::execute(const Operation& operation, Model& after) {
   return std::nullopt;
 }
 
-// -- Content
-// ----------------------------------------------------------------------------------------
+// -- Content -------------------------------------------------------------------------------------
 
 Result<std::shared_ptr<store::Export>> Driver::open_export(const std::string& name) {
   if (auto found = attached_.find(name); found != attached_.end()) return found->second;

@@ -9,8 +9,6 @@ namespace vellum::support {
 
 using store::VolumeInfo;
 
-// --------------------------------------------------------------------------
-
 void Driver::learn(const VolumeInfo& info, Model& after) {
   ModelVolume* volume = after.volume(info.name);
   demand(volume != nullptr, "an answer about another volume: " + info.name);

@@ -113,8 +113,7 @@ class Generator {
     return operation_.action >= Action::create && operation_.action <= Action::revert;
   }
 
-  // -- Names
-  // ----------------------------------------------------------------------------------------
+  // -- Names -------------------------------------------------------------------------------------
   std::string any_of(const std::vector<std::string>& names) { return random_.pick(names); }
 
   std::string any_volume() {
@@ -129,8 +128,7 @@ class Generator {
     return "v" + std::to_string(operation_.number);
   }
 
-  // -- Sizes and ranges
-  // -----------------------------------------------------------------------------
+  // -- Sizes and ranges --------------------------------------------------------------------------
   uint64_t rounded(uint64_t bytes) {
     const uint64_t unit = random_.chance(70) ? kBlock : store::kVolumeSizeUnit;
     return std::max<uint64_t>(bytes / unit * unit, unit);
@@ -223,8 +221,7 @@ class Generator {
     return model_.volume(name) ? name : model_.volumes().begin()->first;
   }
 
-  // -- Snapshots, copies, reverts
-  // -------------------------------------------------------------------
+  // -- Snapshots, copies, reverts ----------------------------------------------------------------
   void fill_snapshots() {
     for (const auto& [name, volume] : model_.volumes())
       if (random_.chance(40)) operation_.names.push_back(name);

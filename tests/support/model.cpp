@@ -28,8 +28,7 @@ bool valid_name(const std::string& name) {
   });
 }
 
-// -- Looking
-// ----------------------------------------------------------------------------------------
+// -- Looking -------------------------------------------------------------------------------------
 
 ModelVolume* Model::volume(const std::string& name) {
   auto found = volumes_.find(name);
@@ -136,8 +135,7 @@ void Model::detach_all() {
   for (auto& [name, volume] : volumes_) volume.attached = false;
 }
 
-// -- Changing
-// ---------------------------------------------------------------------------------------
+// -- Changing ------------------------------------------------------------------------------------
 
 Model::Errors Model::apply(const Operation& operation) {
   if (!operation.request_id.empty() && answers_.count(operation.request_id))

@@ -29,8 +29,7 @@ std::vector<std::byte> flatten(std::span<const iovec> parts) {
 
 }  // namespace
 
-// -- Admission: numbers, power, faults
-// --------------------------------------------------------------
+// -- Admission: numbers, power, faults -----------------------------------------------------------
 
 std::optional<Fault> SimulatedDisk::take_fault(Call kind) {
   std::optional<Fault> due;
@@ -84,8 +83,7 @@ bool SimulatedDisk::inside(uint64_t offset, uint64_t length) const {
   return grows_ || (offset <= size_bytes_ && length <= size_bytes_ - offset);
 }
 
-// -- Content
-// ----------------------------------------------------------------------------------------
+// -- Content -------------------------------------------------------------------------------------
 
 SimulatedDisk::BlockPointer SimulatedDisk::visible(uint64_t index) const {
   if (auto found = unsynced_.find(index); found != unsynced_.end())
@@ -123,8 +121,7 @@ void SimulatedDisk::make_durable(uint64_t before_sequence) {
   }
 }
 
-// -- disk::Disk
-// -------------------------------------------------------------------------------------
+// -- disk::Disk ----------------------------------------------------------------------------------
 
 Result<void> SimulatedDisk::read(uint64_t offset, std::span<std::byte> out, disk::Wait wait) {
   const iovec part{out.data(), out.size()};

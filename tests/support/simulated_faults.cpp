@@ -29,8 +29,7 @@ std::vector<CallEntry> SimulatedDisk::log() const {
   return log_;
 }
 
-// -- Power
-// ------------------------------------------------------------------------------------------
+// -- Power ---------------------------------------------------------------------------------------
 
 void SimulatedDisk::power_off() {
   std::lock_guard lock(mutex_);
@@ -92,8 +91,7 @@ std::unique_ptr<SimulatedDisk> SimulatedDisk::survivor(Survival how, Random& ran
   return left;
 }
 
-// -- Faults
-// -----------------------------------------------------------------------------------------
+// -- Faults --------------------------------------------------------------------------------------
 
 void SimulatedDisk::fail(Call kind, uint64_t nth, Fault fault) {
   std::lock_guard lock(mutex_);
