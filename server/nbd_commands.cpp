@@ -318,7 +318,7 @@ std::shared_ptr<Commands::Job> Commands::make_job(const Request& request, size_t
   return job;
 }
 
-void Commands::start(std::shared_ptr<Job> job) {
+void Commands::start(const std::shared_ptr<Job>& job) {
   // Copied first: once posted, the job may end at any moment.
   auto to_worker = [job, &workers = environment_.workers] {
     asio::post(workers, [job] { job->commands.run(*job); });
@@ -347,8 +347,8 @@ Result<void> Commands::perform(Job& job) {
     case kCmdRead: {
       ReadReply read_reply(job.reply, request, structured_);
       std::vector<store::Extent> extents;
-      const Result<void> result = export_->read(request.offset, read_reply.data(), Wait::allowed,
-                                                structured_ ? &extents : nullptr);
+      Result<void> result = export_->read(request.offset, read_reply.data(), Wait::allowed,
+                                          structured_ ? &extents : nullptr);
       if (result.ok()) {
         read_reply.finish(extents);
       } else {

@@ -95,7 +95,7 @@ class Commands {
   void flushed(FlushGroup& group);
 
   std::shared_ptr<Job> make_job(const Request& request, size_t memory_bytes);
-  void start(std::shared_ptr<Job> job);
+  void start(const std::shared_ptr<Job>& job);
   void run(Job& job);
   Result<void> perform(Job& job);
   void finish(Job& job);

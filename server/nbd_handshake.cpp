@@ -115,10 +115,9 @@ void Handshake::on_option_header(OutBuffer& out) {
   const uint64_t magic = load_be64(data_.data());
   option_ = load_be32(data_.data() + 8);
   const uint32_t length = load_be32(data_.data() + 12);
-  if (magic != kOptionMagic) {
+  // EXPORT_NAME has no reply that could say why.
+  if (magic != kOptionMagic || (option_ == kOptExportName && length > kStringBytesMax)) {
     state_ = State::close;
-  } else if (option_ == kOptExportName && length > kStringBytesMax) {
-    state_ = State::close;  // this option has no reply that could say why
   } else if (length > kOptionDrainMax) {
     refuse(out, kRepErrTooBig, "the option is too long");
     state_ = State::close;

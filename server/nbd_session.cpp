@@ -54,7 +54,7 @@ NbdSession::~NbdSession() {
   environment_.registry.remove(this);
 }
 
-void NbdSession::start(std::shared_ptr<NbdSession> session) {
+void NbdSession::start(const std::shared_ptr<NbdSession>& session) {
   auto& context = session->reactor_.context();
   asio::co_spawn(
       context, [session]() -> asio::awaitable<void> { co_await session->run(); },

@@ -40,7 +40,7 @@ class NbdSession : public std::enable_shared_from_this<NbdSession> {
   ~NbdSession();
 
   // Once, after the registry has admitted it. From any thread.
-  static void start(std::shared_ptr<NbdSession> session);
+  static void start(const std::shared_ptr<NbdSession>& session);
   // From any thread, any number of times.
   static void stop(std::shared_ptr<NbdSession> session);
 

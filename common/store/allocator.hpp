@@ -63,7 +63,7 @@ class Allocator {
   std::optional<uint64_t> region_to_open() const;
   // `busy` is the union of the live checkpoints' bitmaps that matter, as they were at `commits`.
   // False if a checkpoint has been committed since: read again.
-  bool open(uint64_t region, const Bitmap& busy, uint64_t commits);
+  bool open(uint64_t number, const Bitmap& busy, uint64_t commits);
   uint64_t commits() const { return commits_; }
 
   // -- Checkpoints -------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ class Allocator {
   uint64_t first() const { return first_; }
   uint64_t end() const { return end_; }
   uint64_t regions() const { return (end_ + region_blocks_ - 1) / region_blocks_; }
-  uint32_t allocated_in(uint64_t region) const;
+  uint32_t allocated_in(uint64_t number) const;
   // What has changed since the last freeze. For the checker.
   const Interval& current_interval() const { return current_interval_; }
   // Blocks freed and allocated since the last freeze: what makes a checkpoint large.

@@ -85,7 +85,7 @@ class Core {
                            const Once<VolumeInfo>& once);
   Result<CopyInfo> copy(const std::string& source, const std::string& target, bool overwrite,
                         bool undo, const Once<CopyInfo>& once);
-  Result<CopyInfo> revert(const std::string& volume, const std::string& snapshot, bool undo,
+  Result<CopyInfo> revert(const std::string& name, const std::string& snapshot, bool undo,
                           const Once<CopyInfo>& once);
   std::optional<std::string> find_answer(const std::string& request_id);
 

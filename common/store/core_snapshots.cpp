@@ -58,16 +58,18 @@ Result<std::vector<SnapshotInfo>> Core::create_snapshots(
     Ids ids = next_ids();
     const int64_t created = now();
     std::vector<ObjectId> made;
+    made.reserve(volumes.size());
     for (const std::string& name : volumes) {
       TRY_ASSIGN(const Target target, find_volume(name));
       if (suffix && target.volume->snapshots.contains(*suffix)) {
         return Error{Errc::exists, "there is a snapshot \"" + name + "@" + *suffix + "\" already"};
       }
       made.push_back(ids.object);
-      pieces.push_back(name_content(*target.volume, suffix, created, ids));
+      pieces.emplace_back(name_content(*target.volume, suffix, created, ids));
     }
     info = [this, made] {
       std::vector<SnapshotInfo> list;
+      list.reserve(made.size());
       for (const ObjectId id : made) list.push_back(describe(*forest_.snapshot(id)));
       stats_.snapshots += made.size();
       return list;
@@ -85,6 +87,7 @@ std::vector<SnapshotInfo> Core::list_snapshots(const std::optional<std::string>&
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a->id < b->id; });
   std::vector<SnapshotInfo> list;
+  list.reserve(found.size());
   for (const auto& snapshot : found) list.push_back(describe(*snapshot));
   return list;
 }
@@ -108,7 +111,7 @@ Result<void> Core::destroy_snapshot(const std::string& name, const Once<std::mon
       once, 64,
       [&](Lock&, auto& pieces, auto& info) -> Result<void> {
         TRY_ASSIGN(const Target target, find_snapshot(name));
-        pieces.push_back(DestroySnapshotPiece{target.snapshot->id});
+        pieces.emplace_back(DestroySnapshotPiece{target.snapshot->id});
         info = [] { return std::monostate(); };
         return {};
       },
@@ -122,7 +125,7 @@ VersionId Core::freeze_source(const Target& source, std::vector<Piece>& pieces, 
   if (source.snapshot) return source.snapshot->version->id;
   Version& head = *source.volume->head;
   const Version& named = forest_.version_to_name(head);
-  if (&named == &head) pieces.push_back(SplitPiece{source.volume->id, ids.version++});
+  if (&named == &head) pieces.emplace_back(SplitPiece{source.volume->id, ids.version++});
   return named.id;
 }
 
@@ -141,7 +144,7 @@ Result<VolumeInfo> Core::clone(const std::string& source, const std::string& nam
 void Core::add_clone(const Target& from, const std::string& name, std::vector<Piece>& pieces) {
   Ids ids = next_ids();
   const VersionId parent = freeze_source(from, pieces, ids);
-  pieces.push_back(
+  pieces.emplace_back(
       ClonePiece{parent, new_volume(name, from.size(), Provision::thin, ids.version++)});
 }
 
@@ -166,9 +169,9 @@ Result<void> Core::replace_content(Volume& target, VersionId parent, uint64_t si
   if (undo) {
     SnapshotPiece piece = name_content(target, std::nullopt, now(), ids);
     undo_name = target.name + "@" + piece.suffix;
-    pieces.push_back(std::move(piece));
+    pieces.emplace_back(std::move(piece));
   }
-  pieces.push_back(SwitchPiece{target.id, parent, ids.version++, size});
+  pieces.emplace_back(SwitchPiece{target.id, parent, ids.version++, size});
   return {};
 }
 

@@ -97,11 +97,11 @@ class Forest {
   }
 
   // -- Executing records. False: it does not fit this state, which only damage can cause. ---------
-  bool create_volume(const NewVolume& volume, VersionId parent);
+  bool create_volume(const NewVolume& made, VersionId parent_id);
   bool rename(ObjectId id, const std::string& name);
   bool resize(ObjectId id, uint64_t size);
   bool take_snapshot(const SnapshotPiece& piece);
-  bool split(ObjectId volume, VersionId new_head);
+  bool split(ObjectId id, VersionId new_head);
   bool switch_head(const SwitchPiece& piece);
   bool destroy_volume(ObjectId id);
   bool destroy_snapshot(ObjectId id);
@@ -139,7 +139,7 @@ class Forest {
     ObjectId volume = 0;  // snapshots only
   };
   void load(const LoadedVersion& version) { loaded_versions_[version.id] = version; }
-  bool load_object(const std::byte* record);
+  bool load_object(const std::byte* from);
   bool link(VersionId next_version, ObjectId next_object);
 
   // Table blocks (indices in their areas) that changed since they were last taken.

@@ -22,9 +22,9 @@ void append_all(NodeLink& to, NodeLink& from) {
 
 NodeCache::~NodeCache() {
   const auto drain = [](NodeLink& list) {
-    while (!empty(list)) {
-      auto* node = static_cast<Node*>(list.next);
-      node->unlink();
+    for (NodeLink* at = list.next; at != &list;) {
+      const auto* node = static_cast<Node*>(at);
+      at = at->next;
       delete node;
     }
   };

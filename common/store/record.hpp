@@ -28,7 +28,7 @@ enum class Job : uint8_t { none = 0, drop = 1, collapse = 2, sweep = 3 };
 struct Cursor {
   uint64_t end = 0;
   unsigned level = 0;
-  auto operator<=>(const Cursor&) const = default;
+  auto operator<=>(const Cursor&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 inline constexpr Cursor kCursorEnd{kTreeBlocks, kLevels};
 

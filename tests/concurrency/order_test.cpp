@@ -131,7 +131,7 @@ TEST_F(Order, TicketsOfManyThreadsAreServedInTheirOrder) {  // P13
     for (int i = 0; i < kThreads; ++i) {
       auto ticket = std::make_shared<store::Ticket>(first_->enter(0, 2 * kContentBlockBytes));
       writers.push_back(std::async(std::launch::async, [this, i, ticket] {
-        const auto data = pattern(static_cast<uint64_t>(i + 1), 0, 2 * kContentBlockBytes);
+        const auto data = pattern(static_cast<uint64_t>(i) + 1, 0, 2 * kContentBlockBytes);
         std::vector<store::Write> writes(1);
         writes[0].data = data;
         writes[0].ticket = std::move(*ticket);

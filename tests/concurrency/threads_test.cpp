@@ -164,7 +164,7 @@ TEST_F(Busy, ClonesLeadTheirOwnLives) {
     });
   threads_.start("flusher", [this] {
     std::atomic<bool> done{false};
-    store_->flush_async([&](Result<void> flushed) {
+    store_->flush_async([&](const Result<void>& flushed) {
       EXPECT_TRUE(flushed.ok());
       done.store(true);
     });

@@ -3,7 +3,6 @@
 // Short random histories; the power goes off at every call to the disk; of what was not synced a
 // crash leaves nothing, everything, or any part, torn; and the store must come back as P1 to P4 and
 // P11 say, sound by the checker, and go on. Arguments: tests/support/arguments.hpp.
-#include <chrono>
 #include <cstdio>
 
 #include <gtest/gtest.h>
@@ -15,17 +14,14 @@
 namespace vellum::support {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kDefaultSeconds = 15;
 constexpr uint64_t kCapacityBytes = 64 << 20;
 constexpr uint64_t kPointsMax = 60;  // of crash in a history, a sample if there are more
 constexpr Survival kSurvivals[] = {Survival::nothing, Survival::everything, Survival::whole_units,
                                    Survival::torn_units};
 
-Arguments arguments;
 struct {
-  uint64_t histories = 0, points = 0, states = 0, recoveries = 0;
+  uint64_t points = 0, states = 0, recoveries = 0;
 } totals;
 
 class History {
@@ -33,7 +29,7 @@ class History {
   explicit History(uint64_t seed) : random_(seed) {
     options_.seed = random_.next();
     options_.cache_bytes = random_.chance(50) ? 256 << 10 : 2 << 20;
-    options_.verbose = arguments.verbose;
+    options_.verbose = arguments().verbose;
     store::Options format_options;
     format_options.background = false;
     format_options.random_seed = seed + 1;
@@ -47,7 +43,6 @@ class History {
     const std::vector<uint64_t> points = choose_points();
     const uint64_t thorough = points.empty() ? 0 : random_.pick(points);
     for (uint64_t point : points) crash_at(point, point == thorough);
-    ++totals.histories;
   }
 
  private:
@@ -61,7 +56,7 @@ class History {
     disk->log_calls(true);
     Life life(*disk, options_, {Model()});
     demand(life.begin(), "open");
-    const uint64_t operations = arguments.operations.value_or(random_.between(10, 40));
+    const uint64_t operations = arguments().operations.value_or(random_.between(10, 40));
     demand(life.run_random(crash_profile(), random_, operations, 1), "it failed without a fault");
     operations_ = life.done();
     calls_ = disk->log();
@@ -155,31 +150,17 @@ class History {
 };
 
 TEST(Crash, EveryPointOfRandomHistories) {
-  const bool one_seed = arguments.seed && !arguments.seconds;
-  const auto end =
-      Clock::now() + std::chrono::duration<double>(arguments.seconds.value_or(kDefaultSeconds));
-  uint64_t seed = arguments.seed.value_or(1);
-  do {
-    try {
-      History(seed).run();
-    } catch (const Failure& failure) {
-      FAIL() << "--seed " << seed << ": " << failure.what();
-    }
-    ++seed;
-  } while (!one_seed && Clock::now() < end);
+  uint64_t histories = 0;
+  ASSERT_NO_THROW(histories =
+                      run_seeds(kDefaultSeconds, [](uint64_t seed) { History(seed).run(); }));
   std::printf(
       "%lu histories from seed %lu: %lu points of crash, %lu states after a crash, "
       "%lu crashes in a recovery\n",
-      totals.histories, arguments.seed.value_or(1), totals.points, totals.states,
-      totals.recoveries);
+      histories, arguments().seed.value_or(1), totals.points, totals.states, totals.recoveries);
   EXPECT_GT(totals.states, 0u);
 }
 
 }  // namespace
 }  // namespace vellum::support
 
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  vellum::support::arguments = vellum::support::parse_arguments(argc, argv);
-  return RUN_ALL_TESTS();
-}
+int main(int argc, char** argv) { return vellum::support::seeded_main(argc, argv); }

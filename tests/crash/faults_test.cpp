@@ -16,12 +16,10 @@ constexpr uint64_t kCapacityBytes = 64 << 20;
 constexpr uint64_t kDefaultSeeds = 4;
 constexpr uint64_t kOperations = 30;
 
-Arguments arguments;
-
 DriverOptions driver_options(uint64_t seed) {
   DriverOptions options;
   options.seed = seed;
-  options.verbose = arguments.verbose;
+  options.verbose = arguments().verbose;
   return options;
 }
 
@@ -82,8 +80,8 @@ void demand_good_survivors(const SimulatedDisk& disk, const Life& life, Random& 
 // Calls body(seed), and names the seed if it fails.
 template <typename Body>
 void for_seeds(Body body) {
-  const uint64_t first = arguments.seed.value_or(1);
-  const uint64_t seeds = arguments.seed ? 1 : kDefaultSeeds;
+  const uint64_t first = arguments().seed.value_or(1);
+  const uint64_t seeds = arguments().seed ? 1 : kDefaultSeeds;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
     try {
       body(seed);
@@ -225,8 +223,4 @@ TEST(Faults, LostAndMisdirectedWritesAreNeverRead) {  // P3
 }  // namespace
 }  // namespace vellum::support
 
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  vellum::support::arguments = vellum::support::parse_arguments(argc, argv);
-  return RUN_ALL_TESTS();
-}
+int main(int argc, char** argv) { return vellum::support::seeded_main(argc, argv); }

@@ -252,12 +252,7 @@ TEST_F(Opening, OfAStoreThatWasFormattedAgainShowsNothingOld) {
   write("v", 1, 0, 4096);
   ASSERT_TRUE(store_->close().ok());
   store_.reset();
-  store::Geometry geometry;
-  geometry.capacity = 64 * kMib;
-  geometry.segment_size = 64 << 10;
-  geometry.region_size = 256 << 10;
-  geometry.journal_size = 64 << 10;
-  ASSERT_TRUE(store::Store::format(disk_, geometry, options()).ok());
+  format();
   open();
   EXPECT_TRUE(store_->list_volumes().empty());
   create("v");

@@ -6,7 +6,6 @@
 namespace vellum::support {
 namespace {
 
-using store::ExtentKind;
 using store::Provision;
 using Strings = std::vector<std::string>;
 
@@ -291,6 +290,15 @@ TEST_F(Requests, AreAnsweredOnce) {
   now_ += 61 * 60 * 1000;
   EXPECT_FALSE(store_->find_answer("id-1").has_value());
   EXPECT_TRUE(store_->create_volume("x", kMib, Provision::thin, once).ok());
+}
+
+TEST_F(Requests, AreNotAnsweredFromWhatNeverBecameDurable) {  // P9
+  const store::Once<store::VolumeInfo> once{"id-1", [](const auto&) { return "made"; }};
+  disk_.fail(Call::sync, 1, Fault::io_error);
+  EXPECT_FALSE(store_->create_volume("v", kMib, Provision::thin, once).ok());
+  EXPECT_FALSE(store_->find_answer("id-1").has_value());
+  EXPECT_FALSE(store_->create_volume("v", kMib, Provision::thin, once).ok());
+  EXPECT_FALSE(store_->find_answer("id-1").has_value());
 }
 
 TEST_F(Requests, ThatFailAreNotKept) {

@@ -2,7 +2,6 @@
 //
 // The whole store against arrays in memory: random histories through the facade, every answer
 // compared. A seed replays its history; arguments: tests/support/arguments.hpp.
-#include <chrono>
 #include <cstdio>
 
 #include <gtest/gtest.h>
@@ -18,20 +17,13 @@ constexpr double kDefaultSeconds = 4;
 constexpr uint64_t kDefaultOperations = 400;
 constexpr uint64_t kCapacityBytes = 256 << 20;  // room for every history; a full store: full_test
 
-Arguments arguments;
-
-struct Totals {
-  uint64_t seeds = 0;
-  uint64_t operations = 0;
-};
-
 void run_history(uint64_t seed, uint64_t operations) {
   Random random(seed);
   SimulatedDisk disk;
   DriverOptions options;
   options.seed = random.next();
   options.cache_bytes = random.chance(50) ? 256 << 10 : 4 << 20;
-  options.verbose = arguments.verbose;
+  options.verbose = arguments().verbose;
   store::Options format_options;
   format_options.background = false;
   format_options.random_seed = seed + 1;
@@ -46,31 +38,15 @@ void run_history(uint64_t seed, uint64_t operations) {
 }
 
 TEST(Model, RandomHistoriesAgree) {
-  const uint64_t operations = arguments.operations.value_or(kDefaultOperations);
-  const bool one_seed = arguments.seed && !arguments.seconds;
-  const auto end = std::chrono::steady_clock::now() +
-                   std::chrono::duration<double>(arguments.seconds.value_or(kDefaultSeconds));
-  Totals totals;
-  uint64_t seed = arguments.seed.value_or(1);
-  do {
-    try {
-      run_history(seed, operations);
-    } catch (const Failure& failure) {
-      FAIL() << "--seed " << seed << " --operations " << operations << ": " << failure.what();
-    }
-    ++totals.seeds;
-    totals.operations += operations;
-    ++seed;
-  } while (!one_seed && std::chrono::steady_clock::now() < end);
-  std::printf("%lu histories from seed %lu, %lu operations\n", totals.seeds,
-              arguments.seed.value_or(1), totals.operations);
+  const uint64_t operations = arguments().operations.value_or(kDefaultOperations);
+  uint64_t histories = 0;
+  ASSERT_NO_THROW(histories = run_seeds(kDefaultSeconds,
+                                        [&](uint64_t seed) { run_history(seed, operations); }));
+  std::printf("%lu histories from seed %lu, %lu operations each\n", histories,
+              arguments().seed.value_or(1), operations);
 }
 
 }  // namespace
 }  // namespace vellum::support
 
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  vellum::support::arguments = vellum::support::parse_arguments(argc, argv);
-  return RUN_ALL_TESTS();
-}
+int main(int argc, char** argv) { return vellum::support::seeded_main(argc, argv); }

@@ -11,6 +11,7 @@
 
 #include "common/store/store.hpp"
 #include "tests/support/content.hpp"
+#include "tests/support/driver.hpp"
 #include "tests/support/simulated_disk.hpp"
 
 namespace vellum::support {
@@ -20,13 +21,12 @@ inline constexpr uint64_t kMib = 1 << 20;
 class StoreTest : public testing::Test {
  protected:
   void SetUp() override {
-    store::Geometry geometry;
-    geometry.capacity = 64 * kMib;
-    geometry.segment_size = 64 << 10;
-    geometry.region_size = 256 << 10;
-    geometry.journal_size = 64 << 10;
-    ASSERT_TRUE(store::Store::format(disk_, geometry, options()).ok());
+    format();
     open();
+  }
+
+  void format() {
+    ASSERT_TRUE(store::Store::format(disk_, tiny_geometry(64 * kMib), options()).ok());
   }
 
   store::Options options() {

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "tests/support/arguments.hpp"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
+#include <gtest/gtest.h>
+
+#include "tests/support/failure.hpp"
+
 namespace vellum::support {
 
 namespace {
+
+Arguments of_process;
 
 double number_or_exit(const std::string& name, const char* text) {
   char* end = nullptr;
@@ -26,8 +33,6 @@ void set(Arguments& arguments, const std::string& name, const char* text) {
     arguments.operations = static_cast<uint64_t>(value);
   if (name == "--seconds" || name == "VELLUM_SECONDS") arguments.seconds = value;
 }
-
-}  // namespace
 
 Arguments parse_arguments(int argc, char** argv) {
   Arguments arguments;
@@ -48,6 +53,34 @@ Arguments parse_arguments(int argc, char** argv) {
     }
   }
   return arguments;
+}
+
+}  // namespace
+
+const Arguments& arguments() { return of_process; }
+
+int seeded_main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  of_process = parse_arguments(argc, argv);
+  return RUN_ALL_TESTS();
+}
+
+uint64_t run_seeds(double default_seconds, const std::function<void(uint64_t seed)>& history) {
+  using Clock = std::chrono::steady_clock;
+  const double seconds = of_process.seconds.value_or(default_seconds);
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  const bool one_seed = of_process.seed && !of_process.seconds;
+  uint64_t histories = 0;
+  do {
+    const uint64_t seed = of_process.seed.value_or(1) + histories;
+    try {
+      history(seed);
+    } catch (const Failure& failure) {
+      throw Failure("--seed " + std::to_string(seed) + ": " + failure.what());
+    }
+    ++histories;
+  } while (!one_seed && Clock::now() < end);
+  return histories;
 }
 
 }  // namespace vellum::support

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 namespace vellum::support {
@@ -20,7 +21,15 @@ struct Arguments {
   bool verbose = false;
 };
 
-// Ends the process with a message and 2 for anything it does not know.
-Arguments parse_arguments(int argc, char** argv);
+// Of this process, once seeded_main() has read them.
+const Arguments& arguments();
+
+// main() of a seeded GoogleTest. Ends the process with a message and 2 for anything it does not
+// know.
+int seeded_main(int argc, char** argv);
+
+// Runs the histories of one seed after another until the time is over, but one at least; with a
+// seed and no time, only that one. Returns how many. A Failure is thrown on with its seed named.
+uint64_t run_seeds(double default_seconds, const std::function<void(uint64_t seed)>& history);
 
 }  // namespace vellum::support

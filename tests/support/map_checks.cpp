@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "tests/support/failure.hpp"
 
@@ -181,28 +182,46 @@ void check_allocated(store::Store& store, const std::string& name, const Content
   }
 }
 
-void check_extents(store::Store& store, const std::string& name, const Content& content,
-                   Random& random) {
-  const std::string what = "extents of " + name;
+namespace {
+
+// Follows next_offset to the end, and has each answer judged, which says all of [from, end).
+using Fetch = std::function<Result<store::ExtentList>(uint64_t from, size_t extents_max)>;
+using Judge = std::function<void(const std::vector<Extent>& extents, uint64_t from, uint64_t end)>;
+
+void follow(uint64_t size, const std::string& what, Random& random, const Fetch& fetch,
+            const Judge& judge) {
   std::optional<uint64_t> next = 0;
   for (int calls = 0; next && calls < 200; ++calls) {
     const uint64_t from = *next;
     const size_t extents_max = random.chance(30) ? random.between(1, 3) : 4096;
-    const auto list = demand_ok(store.extents(name, from, extents_max), what);
-    demand(list.size == content.size_bytes(), what + ": size");
+    const auto list = demand_ok(fetch(from, extents_max), what);
+    demand(list.size == size, what + ": size");
     demand(list.extents.size() <= extents_max, what + ": too many");
     demand_ascending(list.extents, from, list.size, what);
     next = list.next_offset;
     demand(!next || (*next > from && *next < list.size), what + ": next_offset does not advance");
-    uint64_t at = from;
-    for (const Extent& extent : list.extents) {
-      demand(extent.kind == ExtentKind::data, what + ": a kind that is not data");
-      demand_no_data(content, at, extent.offset, what);
-      at = extent.offset + extent.length;
-      demand_data(content, extent.offset, at, what);
-    }
-    demand_no_data(content, at, next.value_or(list.size), what);
+    judge(list.extents, from, next.value_or(list.size));
   }
+}
+
+}  // namespace
+
+void check_extents(store::Store& store, const std::string& name, const Content& content,
+                   Random& random) {
+  const std::string what = "extents of " + name;
+  const auto fetch = [&](uint64_t from, size_t extents_max) {
+    return store.extents(name, from, extents_max);
+  };
+  follow(content.size_bytes(), what, random, fetch,
+         [&](const std::vector<Extent>& extents, uint64_t at, uint64_t end) {
+           for (const Extent& extent : extents) {
+             demand(extent.kind == ExtentKind::data, what + ": a kind that is not data");
+             demand_no_data(content, at, extent.offset, what);
+             at = extent.offset + extent.length;
+             demand_data(content, extent.offset, at, what);
+           }
+           demand_no_data(content, at, end, what);
+         });
 }
 
 namespace {
@@ -237,27 +256,21 @@ void demand_skippable(const Content& target, const Content& base, uint64_t from,
 void check_diff(store::Store& store, const std::string& name, const Content& target,
                 const std::string& base_name, const Content& base, Random& random) {
   const std::string what = "difference of " + name + " from " + base_name;
-  std::optional<uint64_t> next = 0;
-  for (int calls = 0; next && calls < 200; ++calls) {
-    const uint64_t from = *next;
-    const size_t extents_max = random.chance(30) ? random.between(1, 3) : 4096;
-    const auto list = demand_ok(store.diff(name, base_name, from, extents_max), what);
-    demand(list.size == target.size_bytes(), what + ": size");
-    demand(list.extents.size() <= extents_max, what + ": too many");
-    demand_ascending(list.extents, from, list.size, what);
-    next = list.next_offset;
-    demand(!next || (*next > from && *next < list.size), what + ": next_offset does not advance");
-    uint64_t at = from;
-    for (const Extent& extent : list.extents) {
-      demand_skippable(target, base, at, extent.offset, what);
-      at = extent.offset + extent.length;
-      const unsigned bit = extent.kind == ExtentKind::data ? kMayBeData : kMayBeZero;
-      for (uint64_t index = extent.offset / kBlock; index < block_after(at); ++index)
-        demand((difference_of(target, base, index) & bit) != 0,
-               at_offset(what, index * kBlock) + ": unchanged, or of the other kind");
-    }
-    demand_skippable(target, base, at, next.value_or(list.size), what);
-  }
+  const auto fetch = [&](uint64_t from, size_t extents_max) {
+    return store.diff(name, base_name, from, extents_max);
+  };
+  follow(target.size_bytes(), what, random, fetch,
+         [&](const std::vector<Extent>& extents, uint64_t at, uint64_t end) {
+           for (const Extent& extent : extents) {
+             demand_skippable(target, base, at, extent.offset, what);
+             at = extent.offset + extent.length;
+             const unsigned bit = extent.kind == ExtentKind::data ? kMayBeData : kMayBeZero;
+             for (uint64_t index = extent.offset / kBlock; index < block_after(at); ++index)
+               demand((difference_of(target, base, index) & bit) != 0,
+                      at_offset(what, index * kBlock) + ": unchanged, or of the other kind");
+           }
+           demand_skippable(target, base, at, end, what);
+         });
 }
 
 }  // namespace vellum::support

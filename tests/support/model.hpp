@@ -65,7 +65,7 @@ class Model {
   bool may_be_parent(const std::string& child, const std::optional<std::string>& parent) const;
   // Whether the snapshot holds just what an ancestor of the volume does: they may be one version,
   // and a revert to it is allowed or not.
-  bool stands_for_ancestor(const std::string& volume, const std::string& snapshot) const;
+  bool stands_for_ancestor(const std::string& name, const std::string& snapshot) const;
   // The full name of the nearest ancestor that still exists.
   std::optional<std::string> nearest(std::span<const ModelAncestor> ancestors) const;
   const std::map<std::string, std::string>& answers() const { return answers_; }
@@ -83,7 +83,7 @@ class Model {
   Errors destroy(const Operation& operation);
   Errors destroy_snapshot(const Operation& operation);
   Errors dispatch(const Operation& operation);
-  ModelSnapshot& add_snapshot(ModelVolume& volume, const std::optional<std::string>& suffix);
+  ModelSnapshot& add_snapshot(ModelVolume& target, const std::optional<std::string>& suffix);
   Ancestors lineage(const std::string& name) const;
   void replace(ModelVolume& target, Content content, Ancestors ancestors, bool undo);
   std::optional<std::string> name_of(uint64_t snapshot_id) const;

@@ -129,7 +129,7 @@ Result<void> SimulatedDisk::read(uint64_t offset, std::span<std::byte> out, disk
 }
 
 Result<void> SimulatedDisk::read(uint64_t offset, std::span<const iovec> parts, disk::Wait wait) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (cold_ && wait == disk::Wait::never)
     return Error{Errc::would_block, name() + ": not in memory"};
   const Verdict verdict = admit(Call::read, offset, total_bytes(parts));
@@ -148,12 +148,13 @@ Result<void> SimulatedDisk::read(uint64_t offset, std::span<const iovec> parts, 
       at += length;
     }
   }
+  wait_while_stalled(lock, read_stalls_, offset, parts);
   return {};
 }
 
 Result<void> SimulatedDisk::write(uint64_t offset, std::span<const iovec> parts) {
   std::unique_lock lock(mutex_);
-  wait_while_stalled(lock, offset, parts);
+  wait_while_stalled(lock, write_stalls_, offset, parts);
   const uint64_t length = total_bytes(parts);
   const Verdict verdict = admit(Call::write, offset, length);
   switch (verdict) {

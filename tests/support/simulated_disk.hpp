@@ -103,10 +103,12 @@ class SimulatedDisk final : public disk::Disk {
   void set_cold(bool cold);                         // Wait::never reads answer would_block
   void set_sync_delay(std::chrono::microseconds delay);
 
-  // Writes for which `matches` is true wait, before they have any effect, until release().
+  // Calls for which `matches` is true wait until release(): writes before they have any effect,
+  // reads with what they have read. `parts` of a read are filled.
   using Matcher = std::function<bool(uint64_t offset, std::span<const iovec> parts)>;
   void stall_writes(Matcher matches);
-  bool wait_until_stalled(size_t writes, std::chrono::milliseconds timeout);
+  void stall_reads(Matcher matches);
+  bool wait_until_stalled(size_t calls, std::chrono::milliseconds timeout);
   void release();
 
  private:
@@ -133,8 +135,8 @@ class SimulatedDisk final : public disk::Disk {
   BlockPointer visible(uint64_t index) const;
   void store(uint64_t index, BlockPointer data);
   void store_parts(uint64_t offset, std::span<const iovec> parts, uint64_t blocks_max);
-  void wait_while_stalled(std::unique_lock<std::mutex>& lock, uint64_t offset,
-                          std::span<const iovec> parts);
+  void wait_while_stalled(std::unique_lock<std::mutex>& lock, const Matcher& matches,
+                          uint64_t offset, std::span<const iovec> parts);
   void make_durable(uint64_t before_sequence);
   BlockPointer choose(uint64_t index, const Versions& versions, Survival how, Random& random) const;
 
@@ -157,7 +159,7 @@ class SimulatedDisk final : public disk::Disk {
   std::vector<PlannedFault> faults_;
   bool cold_ = false;
   std::chrono::microseconds sync_delay_{0};
-  Matcher stalls_;
+  Matcher write_stalls_, read_stalls_;
   size_t stalled_ = 0;
   uint64_t releases_ = 0;
 };

@@ -55,7 +55,7 @@ bool SimulatedDisk::power_is_off() const {
 SimulatedDisk::BlockPointer SimulatedDisk::choose(uint64_t index, const Versions& versions,
                                                   Survival how, Random& random) const {
   auto found = durable_.find(index);
-  const BlockPointer durable = found == durable_.end() ? nullptr : found->second;
+  BlockPointer durable = found == durable_.end() ? nullptr : found->second;
   auto version = [&](uint64_t i) { return i == 0 ? durable : versions[i - 1].data; };
   if (how == Survival::nothing) return durable;
   if (how == Survival::everything) return versions.back().data;
@@ -124,26 +124,31 @@ void SimulatedDisk::set_sync_delay(std::chrono::microseconds delay) {
 
 void SimulatedDisk::stall_writes(Matcher matches) {
   std::lock_guard lock(mutex_);
-  stalls_ = std::move(matches);
+  write_stalls_ = std::move(matches);
 }
 
-void SimulatedDisk::wait_while_stalled(std::unique_lock<std::mutex>& lock, uint64_t offset,
-                                       std::span<const iovec> parts) {
-  if (!stalls_ || !stalls_(offset, parts)) return;
+void SimulatedDisk::stall_reads(Matcher matches) {
+  std::lock_guard lock(mutex_);
+  read_stalls_ = std::move(matches);
+}
+
+void SimulatedDisk::wait_while_stalled(std::unique_lock<std::mutex>& lock, const Matcher& matches,
+                                       uint64_t offset, std::span<const iovec> parts) {
+  if (!matches || !matches(offset, parts)) return;
   ++stalled_;
   changed_.notify_all();
   changed_.wait(lock, [this, before = releases_] { return releases_ != before; });
   --stalled_;
 }
 
-bool SimulatedDisk::wait_until_stalled(size_t writes, std::chrono::milliseconds timeout) {
+bool SimulatedDisk::wait_until_stalled(size_t calls, std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, timeout, [&] { return stalled_ >= writes; });
+  return changed_.wait_for(lock, timeout, [&] { return stalled_ >= calls; });
 }
 
 void SimulatedDisk::release() {
   std::lock_guard lock(mutex_);
-  stalls_ = nullptr;
+  write_stalls_ = read_stalls_ = nullptr;
   ++releases_;
   changed_.notify_all();
 }

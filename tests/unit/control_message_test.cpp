@@ -43,10 +43,8 @@ TEST_F(ControlMessage, WhatIsNotJsonIsAParseError) {
         R"({"jsonrpc":"2.0","id":1,"method":"volume.create","params":{"name":"a","size":1e999}})",
         R"({"jsonrpc":"2.0","id":1,"method":"volume.get","params":{"name":01}})",
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"volume.get\",\"params\":{\"name\":\"\xff\"}}",
-        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"volume.get\",\"params\":{\"name\":\"\xc0\x80\"}"
-        "}",
-        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"volume.get\",\"params\":{\"name\":"
-        "\"\xed\xa0\x80\"}}",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"v\",\"params\":{\"name\":\"\xc0\x80\"}}",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"v\",\"params\":{\"name\":\"\xed\xa0\x80\"}}",
         R"({"jsonrpc":"2.0","id":1,"method":"volume.get","params":{"name":"\ud800"}})",
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\tb\"}"}) {
     expect_line_refused(line, Code::parse_error, "JSON");

@@ -104,6 +104,7 @@ TEST_F(ControlOnce, CallsAtTheSameTimeAreOneChange) {
                      {"params", {{"sources", {"a"}}, {"request_id", "r"}}}};
   std::vector<std::string> answers(8);
   std::vector<std::thread> threads;
+  threads.reserve(answers.size());
   for (std::string& answer : answers) {
     threads.emplace_back([&] { answer = dispatcher_->handle(request.dump()); });
   }

@@ -142,7 +142,7 @@ class HandshakeTest : public ::testing::Test {
   }
 
   std::vector<OptionReply> ask(uint32_t which, std::string_view data = {}) {
-    const auto replies = replies_in(send(option(which, data)));
+    auto replies = replies_in(send(option(which, data)));
     for (const OptionReply& reply : replies) EXPECT_EQ(reply.option, which);
     return replies;
   }

@@ -9,7 +9,7 @@
 namespace vellum::server {
 namespace {
 
-Result<CommandLine> parse(std::vector<std::string> arguments) {
+Result<CommandLine> parse(const std::vector<std::string>& arguments) {
   std::vector<const char*> argv = {"vellumd"};
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
   return parse_command_line(static_cast<int>(argv.size()), argv.data());
