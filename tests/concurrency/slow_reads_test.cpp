@@ -43,10 +43,10 @@ class SlowReads : public StoreTest {
     return offsets;
   }
 
-  // Where the last node of the map above the first block of "v" lies. Leaves the store cold.
-  uint64_t leaf_of_first_block() {
+  // Where the last node of the map above a block lies. Leaves the store cold.
+  uint64_t leaf_of(const std::string& name, uint64_t offset) {
     make_cold();
-    const auto offsets = reads_of([this] { read("v", 0, kBlock); });
+    const auto offsets = reads_of([&] { read(name, offset, kBlock); });
     EXPECT_GE(offsets.size(), 2u);
     make_cold();
     return offsets.size() < 2 ? 0 : offsets[offsets.size() - 2];
@@ -83,7 +83,7 @@ class SlowReads : public StoreTest {
 };
 
 TEST_F(SlowReads, OfANodeWhoseBlockIsANodeAgain) {
-  const uint64_t leaf = leaf_of_first_block();
+  const uint64_t leaf = leaf_of("v", 0);
   std::vector<std::byte> seen;
   auto slow = start_and_stall(leaf, [&] { seen = read("v", 0, kBlock); });
   read("v", kBlock, kBlock);  // reads the same leaf, and is faster
@@ -111,11 +111,12 @@ TEST_F(SlowReads, OfANodeWhoseBlockIsANodeAgain) {
 }
 
 TEST_F(SlowReads, InAStepOfReclaimBeforeACheckpoint) {
-  snap("v", "s");
-  for (uint64_t i = 0; i < 64; i += 2) write("v", 2, i * kBlock, kBlock);
-  const uint64_t leaf = leaf_of_first_block();
-  ASSERT_TRUE(store_->destroy_volume("v", false).ok());
-  // The head is dropped first, beginning with this leaf.
+  create("w", 4 * kMib);
+  for (uint64_t at = 0; at < 4 * kMib; at += kMib / 4) write("w", 1, at, kBlock);
+  snap("w", "s");
+  for (uint64_t at = 0; at < 4 * kMib; at += kMib / 2) write("w", 2, at, kBlock);
+  const uint64_t leaf = leaf_of("w", 2 * kMib);  // of 1 MiB each; two are dropped before this one
+  ASSERT_TRUE(store_->destroy_volume("w", false).ok());
   Result<bool> stepped = false;
   auto slow = start_and_stall(leaf, [&] { stepped = store_->reclaim_step(); });
   ASSERT_TRUE(store_->checkpoint().ok());
@@ -140,20 +141,18 @@ TEST_F(SlowReads, InAStepOfReclaimBeforeACheckpoint) {
 }
 
 TEST_F(SlowReads, OfASnapshotThatIsDestroyedMeanwhile) {
+  snap("v", "base");
+  write("v", 2, 0, kSize / 2);
   snap("v", "s");
-  write("v", 2, 0, kSize);
-  make_cold();
+  ASSERT_TRUE(store_->revert("v", "base", false).ok());  // so that nothing grows beneath v@s
   const auto expected = store_->diff("v@s", "v", 0, 1000);
   ASSERT_TRUE(expected.ok());
-  const uint64_t leaf = reads_of([this] {
-                          make_cold();
-                          read("v@s", 0, kBlock);
-                        }).rbegin()[1];
-  make_cold();
+  const uint64_t leaf = leaf_of("v@s", 0);
   Result<store::ExtentList> seen = store::ExtentList();
   auto slow = start_and_stall(leaf, [&] { seen = store_->diff("v@s", "v", 0, 1000); });
   ASSERT_TRUE(store_->destroy_snapshot("v@s").ok());
   reclaim_all();
+  EXPECT_EQ(store_->info().zombies, 1u) << "what is being read must stay";
   checkpoints(4);
   for (uint64_t i = 0; i < 64; ++i) write("v", 3 + i, i * kBlock, kBlock);
   checkpoints(4);
@@ -162,11 +161,12 @@ TEST_F(SlowReads, OfASnapshotThatIsDestroyedMeanwhile) {
   ASSERT_TRUE(seen.ok()) << seen.error().message;
   EXPECT_EQ(seen->extents, expected->extents);
   reclaim_all();
+  EXPECT_EQ(store_->info().zombies, 0u);
   close_and_check();
 }
 
 TEST_F(SlowReads, OfAVolumeThatIsDestroyedMeanwhile) {
-  const uint64_t leaf = leaf_of_first_block();
+  const uint64_t leaf = leaf_of("v", 0);
   Result<store::AllocatedMap> seen = store::AllocatedMap();
   auto slow = start_and_stall(leaf, [&] { seen = store_->allocated("v", 0, kSize, 0, true); });
   ASSERT_TRUE(store_->destroy_volume("v", false).ok());
@@ -191,11 +191,12 @@ TEST(Background, SyncsUnderASteadyLoadThatNeverFlushes) {
   ASSERT_TRUE(store->create_volume("v", kSize, store::Provision::thin).ok());
   auto opened = *store->open_export("v");
   const auto syncs = [&] { return disk.counts()[static_cast<size_t>(Call::sync)].calls; };
+  ASSERT_TRUE(store->checkpoint().ok());
   const uint64_t before = syncs();
   const auto end = std::chrono::steady_clock::now() + kPatience;
   for (uint64_t i = 0; syncs() < before + 2 && std::chrono::steady_clock::now() < end; ++i) {
     ASSERT_TRUE(opened->write(0, pattern(i, 0, kBlock)).ok());
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // too little for a checkpoint
   }
   EXPECT_GE(syncs(), before + 2);
   opened.reset();
