@@ -145,11 +145,11 @@ TEST_F(SlowReads, OfASnapshotThatIsDestroyedMeanwhile) {
   write("v", 2, 0, kSize / 2);
   snap("v", "s");
   ASSERT_TRUE(store_->revert("v", "base", false).ok());  // so that nothing grows beneath v@s
-  const auto expected = store_->diff("v@s", "v", 0, 1000);
+  const auto expected = store_->diff("v@s", "v@base", 0, 1000);
   ASSERT_TRUE(expected.ok());
   const uint64_t leaf = leaf_of("v@s", 0);
   Result<store::ExtentList> seen = store::ExtentList();
-  auto slow = start_and_stall(leaf, [&] { seen = store_->diff("v@s", "v", 0, 1000); });
+  auto slow = start_and_stall(leaf, [&] { seen = store_->diff("v@s", "v@base", 0, 1000); });
   ASSERT_TRUE(store_->destroy_snapshot("v@s").ok());
   reclaim_all();
   EXPECT_EQ(store_->info().zombies, 1u) << "what is being read must stay";
