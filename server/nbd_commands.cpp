@@ -197,7 +197,7 @@ void Commands::write_owned() {
   auto job = make_job(done.request, done.request.length);
   job->ticket = std::move(done.ticket);
   job->payload = std::move(done.payload);
-  start(std::move(job));
+  start(job);
 }
 
 void Commands::write_batch() {
@@ -214,7 +214,7 @@ void Commands::write_batch() {
     job->ticket = std::move(write.ticket);
     job->payload = std::make_unique_for_overwrite<std::byte[]>(request.length);
     std::memcpy(job->payload.get(), write.data.data(), request.length);
-    start(std::move(job));
+    start(job);
   }
   writes_.clear();
   write_requests_.clear();
@@ -237,7 +237,7 @@ void Commands::discard(const Request& request) {
   }
   auto job = make_job(request, 0);
   job->ticket = std::move(ticket);
-  start(std::move(job));
+  start(job);
 }
 
 // -- Reads ----------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ void Server::listen_control(ListeningSocket socket) {
 void Server::accept_nbd(StreamSocket socket, Reactor& reactor) {
   auto session = std::make_shared<NbdSession>(std::move(socket), reactor, environment_);
   if (registry_.admit(session)) {
-    NbdSession::start(std::move(session));
+    NbdSession::start(session);
   } else {
     log_debug("a connection was refused: too many are open");
   }
