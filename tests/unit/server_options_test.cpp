@@ -19,7 +19,7 @@ Result<CommandLine> parse(const std::vector<std::string>& arguments) {
 Result<CommandLine> parse_with(std::vector<std::string> more) {
   std::vector<std::string> all = {"--store", "s", "--unix", "u", "--control", "c"};
   all.insert(all.end(), more.begin(), more.end());
-  return parse(std::move(all));
+  return parse(all);
 }
 
 Options options_of(std::vector<std::string> more) {
