@@ -219,6 +219,46 @@ std::optional<Run> Allocator::reserve_ahead(uint64_t count, uint64_t distance) {
   return Run{base + from, count};
 }
 
+std::optional<uint64_t> Allocator::region_to_punch(uint64_t least) const {
+  for (const uint64_t number : freed_regions_) {
+    if (regions_[number].freed >= least) return number;
+  }
+  return std::nullopt;
+}
+
+std::vector<Run> Allocator::reserve_to_punch(uint64_t number, uint64_t& at, uint64_t count) {
+  std::vector<Run> runs;
+  OpenRegion& open = open_.at(number);
+  const uint64_t base = number * region_blocks_, end = std::min(at + count, region_blocks_);
+  // What is about to be handed out is kept written.
+  const bool is_current = current_ == number;
+  const uint64_t kept_from = is_current ? open.cursor : region_blocks_;
+  const uint64_t kept_to =
+      is_current ? std::max(prepared_ - std::min(prepared_, base), open.cursor) : region_blocks_;
+  while (at < end) {
+    const uint64_t from = find_bit(open.free, at, end, true);
+    uint64_t to = find_bit(open.free, from, end, false);
+    at = to;
+    if (from >= kept_from && from < kept_to) {
+      at = std::min(kept_to, end);
+      continue;
+    }
+    if (from < kept_from) to = std::min(to, kept_from);
+    if (from == to) continue;
+    at = to;
+    set_bits(open.free, from, to - from, false);
+    open.available -= to - from;
+    region(number).reserved += static_cast<uint32_t>(to - from);
+    reserved_ += to - from;
+    runs.push_back({base + from, to - from});
+  }
+  if (at >= region_blocks_) {
+    region(number).freed = 0;
+    freed_regions_.erase(number);
+  }
+  return runs;
+}
+
 void Allocator::unreserve(const Run& run) {
   for_each_part(run, [&](uint64_t number, uint64_t block, uint64_t count) {
     CHECK(region(number).reserved >= count);
@@ -300,6 +340,8 @@ void Allocator::release_ready() {
       for_each_part(run, [&](uint64_t number, uint64_t block, uint64_t count) {
         CHECK(region(number).waiting >= count);
         region(number).waiting -= static_cast<uint32_t>(count);
+        region(number).freed += static_cast<uint32_t>(count);
+        freed_regions_.insert(number);
         give_back(number, block, count);
       });
       waiting_ -= run.count;

@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "common/store/format.hpp"
@@ -80,6 +81,15 @@ class Allocator {
   uint64_t enter_reader();
   void leave_reader(uint64_t interval);
 
+  // -- Punching: giving the file system back what has become free --------------------------------
+  // A region in which at least `least` blocks have become free since it was punched last.
+  std::optional<uint64_t> region_to_punch(uint64_t least) const;
+  bool is_open(uint64_t region) const { return open_.contains(region); }
+  // Reserves free blocks of an open region, up to `count` within the next `count` from block `at`
+  // of it on, but not what is about to be handed out. Moves `at`; at the region's end it counts as
+  // punched. Each run is to be unreserved.
+  std::vector<Run> reserve_to_punch(uint64_t number, uint64_t& at, uint64_t count);
+
   // -- After a mount: what must stay untouched until the first commit ----------------------------
   void hold_until_commit(const Run& run) { append_run(held_, run.block, run.count); }
   // Regions are opened with the bitmaps of an older checkpoint, too.
@@ -104,6 +114,7 @@ class Allocator {
  private:
   struct Region {
     uint32_t allocated = 0, waiting = 0, reserved = 0;
+    uint32_t freed = 0;  // since it was punched
   };
   struct OpenRegion {
     Bitmap free;  // a bit set: may be handed out
@@ -135,7 +146,8 @@ class Allocator {
   uint64_t allocated_ = 0, waiting_ = 0, reserved_ = 0;
   uint64_t changes_ = 0, freed_total_ = 0;
   uint64_t commits_ = 0;
-  uint64_t prepared_ = 0;  // reserve_ahead() has been here
+  uint64_t prepared_ = 0;             // reserve_ahead() has been here
+  std::set<uint64_t> freed_regions_;  // with `freed` above 0
   std::vector<Run> held_;
   bool older_map_counts_ = false;
 

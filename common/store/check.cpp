@@ -56,7 +56,8 @@ class Checker {
         limits_(superblock.limits()),
         read_data_(read_data),
         allocated_(superblock.region_size / kBlockSize),
-        visited_(superblock.region_size / kBlockSize) {}
+        visited_(superblock.region_size / kBlockSize),
+        reached_(superblock.region_size / kBlockSize) {}
 
   void error(const std::string& message) {
     report.errors_total++;
@@ -99,14 +100,31 @@ class Checker {
 
   void visit_version(const Version& version) {
     version_ = &version;
-    owned_ = 0;
     report.versions++;
     walk(version.root, kLevels, 0);
-    if (owned_ != version.owned) {
-      error("version " + std::to_string(version.id) + " is charged with " +
-            std::to_string(version.owned) + " blocks and nodes, and owns " +
-            std::to_string(owned_));
+  }
+
+  // Marks what a version that has a name reads, of which others may be the owners.
+  void reach(const Entry& entry, unsigned level) {
+    if (entry.is_hole()) return;
+    const bool in_memory = entry.is_in_memory();
+    const uint64_t block = in_memory ? entry.target()->block : entry.block();
+    if (block != 0 && !reached_.insert(block)) return;
+    if (level == 0) return;
+    if (in_memory) {
+      for (const Entry& child : entry.target()->entries) reach(child, level - 1);
+      return;
     }
+    const auto pointers = read_node(disk_, entry, level, limits_);
+    if (!pointers.ok()) return;  // visit_version() says it
+    for (const Entry& child : *pointers) reach(child, level - 1);
+  }
+
+  void compare_owned(const Version& version) {
+    const uint64_t owned = owned_[version.id];
+    if (owned == version.owned) return;
+    error("version " + std::to_string(version.id) + " is charged with " +
+          std::to_string(version.owned) + " blocks and nodes, and owns " + std::to_string(owned));
   }
 
   void compare() {
@@ -130,17 +148,24 @@ class Checker {
     }
   }
 
+  bool dangles() const { return version_->job == Job::drop || version_->job == Job::collapse; }
+
+  // What a collapse has passed in the parent is charged to the parent still, and visited from here.
   void walk(const Entry& entry, unsigned level, uint64_t base) {
-    if (entry.is_hole() || entry.version() <= version_->parent->id) return;
-    const Cursor place{base + span_blocks(level), level};
-    const bool dangles = version_->job == Job::drop;
-    if (dangles && place <= version_->cursor) return;
-    if (dangles && level == 0 && Cursor{(base / kFanout + 1) * kFanout, 1} <= version_->cursor) {
-      return;
+    const Version& parent = *version_->parent;
+    const bool is_own = entry.version() > parent.id;
+    const Cursor place = place_of(base, level);
+    if (entry.is_hole() || (dangles() && place <= version_->cursor)) return;
+    if (!is_own) {
+      const bool passed = parent.job == Job::collapse && place <= parent.cursor;
+      if (!passed || entry.version() <= parent.parent->id) return;
     }
-    owned_++;
+    const bool is_debt = version_->charged_to != nullptr && entry.version() != version_->id;
+    const Version& own = is_debt ? *version_->charged_to : *version_;
+    owned_[is_own ? own.id : parent.id]++;
     if (level == 0) {
       report.data_blocks++;
+      if (read_data_ && !reached_.contains(entry.block())) report.hidden_data_blocks++;
     } else {
       report.nodes++;
     }
@@ -168,7 +193,7 @@ class Checker {
       empty = empty && pointers[i].is_hole();
       walk(pointers[i], level - 1, base + i * span_blocks(level - 1));
     }
-    if (empty && version_->job != Job::drop) {
+    if (empty && !dangles()) {
       error("a node of version " + std::to_string(version_->id) + " is all holes");
     }
   }
@@ -185,9 +210,9 @@ class Checker {
   disk::Disk& disk_;
   const AddressLimits limits_;
   const bool read_data_;
-  BlockSet allocated_, visited_;
+  BlockSet allocated_, visited_, reached_;
   const Version* version_ = nullptr;
-  uint64_t owned_ = 0;
+  std::unordered_map<VersionId, uint64_t> owned_;
 };
 
 Result<CheckReport> Core::check(bool read_data) {
@@ -197,8 +222,12 @@ Result<CheckReport> Core::check(bool read_data) {
   TRY(checker.load_bitmaps(*system_tree_, region_blocks, allocator_->regions()));
   checker.apply(allocator_->current_interval());
   for (const auto& [id, version] : forest_.versions()) {
+    if (read_data && version->state != State::zombie) checker.reach(version->root, kLevels);
+  }
+  for (const auto& [id, version] : forest_.versions()) {
     if (id != 0) checker.visit_version(*version);
   }
+  for (const auto& [id, version] : forest_.versions()) checker.compare_owned(*version);
   checker.compare();
   checker.report.volumes = forest_.volumes().size();
   checker.report.snapshots = forest_.snapshot_count();

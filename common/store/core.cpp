@@ -185,18 +185,17 @@ bool Core::execute(const Piece& piece, bool is_replay) {
     bool operator()(const AnswerPiece& piece) const { return core.answers_.execute(piece); }
     bool operator()(const BeginReclaimPiece& piece) const {
       Version* version = core.forest_.version(piece.version);
-      if (version == nullptr || version->state != State::zombie || !version->children.empty() ||
-          version->job != Job::none) {
-        return false;
-      }
+      if (version == nullptr || Forest::job_for(*version) != piece.job) return false;
       core.forest_.begin_job(*version, piece.job);
       return true;
     }
     bool operator()(const ReclaimStepPiece& piece) const {
       Version* version = core.forest_.version(piece.version);
-      if (version == nullptr || version->job != Job::drop) return false;
-      if (version->cursor != (piece.finished ? kCursorEnd : piece.reached)) return false;
-      if (piece.finished) core.forest_.finish_drop(*version);
+      if (version == nullptr || version->job == Job::none) return false;
+      if (piece.given_up && version->job != Job::sweep) return false;
+      const Cursor expected = piece.finished ? kCursorEnd : piece.reached;
+      if (!piece.given_up && version->cursor != expected) return false;
+      if (piece.finished || piece.given_up) core.forest_.finish_job(*version);
       return true;
     }
   };

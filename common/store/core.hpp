@@ -23,6 +23,7 @@
 #include "common/store/answers.hpp"
 #include "common/store/forest.hpp"
 #include "common/store/journal.hpp"
+#include "common/store/reclaim.hpp"
 #include "common/store/store.hpp"
 #include "common/store/superblock.hpp"
 #include "common/store/system_tree.hpp"
@@ -227,7 +228,12 @@ class Core {
   bool edges_unchanged(const Version& head, std::span<const Edge> edges, MissingNodes& missing);
   Result<void> merge(Export& to, uint64_t offset, uint64_t length, std::span<const std::byte> data,
                      Wait wait);
-  Result<void> zero_piece(Export& to, uint64_t offset, uint64_t length, Wait wait);
+  // Where the change ends that zeroes from `at` on.
+  static uint64_t piece_end(uint64_t at, uint64_t end, bool may_detach);
+  // Of all bytes, even beyond the end of the volume.
+  Result<void> zero_all(Export& to, uint64_t offset, uint64_t end, Wait wait);
+  // False, and nothing is done: so much cannot be done at once now.
+  Result<bool> zero_piece(Export& to, uint64_t offset, uint64_t length, Wait wait);
   Result<void> read_whole_block(Export& from, uint64_t block, Page& page, Entry& entry, Wait wait);
 
   // -- core_read.cpp -----------------------------------------------------------------------------
@@ -277,6 +283,8 @@ class Core {
   void committer();
   void checkpointer();
   void reclaimer();
+  Result<bool> punch_step();
+  uint64_t requests() const;
   void writer_back();
   void stop_threads();
   void prepare_ahead();
@@ -297,12 +305,14 @@ class Core {
   Forest forest_;
   std::unique_ptr<Allocator> allocator_;
   std::unique_ptr<Tree> tree_;
+  std::unique_ptr<Reclaim> reclaim_;
   std::unique_ptr<Journal> journal_;
   Answers answers_;
   std::unique_ptr<SystemTree> system_tree_, older_system_tree_;  // of the live checkpoints
   std::shared_ptr<Running> running_;
   std::optional<std::string> failure_;
   bool closing_ = false;
+  uint64_t requests_when_punched_ = 0;
   uint64_t freed_when_full_ = 0;  // freed_total() when checkpoints could not help any more
   uint64_t commits_ = 0;
   IoStats stats_;

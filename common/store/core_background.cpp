@@ -11,9 +11,11 @@ namespace vellum::store {
 namespace {
 
 using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
 
-constexpr auto kSyncInterval = 1s;         // what a crash can take from clients that never flush
-constexpr auto kReclaimPause = 1ms;        // between steps, so that the foreground goes first
+constexpr auto kSyncInterval = 1s;  // what a crash can take from clients that never flush
+constexpr auto kIdleBeforeCheckpoint = 3s;
+constexpr uint64_t kWaitingMax = 256;      // blocks: a checkpoint itself frees some dozens
 constexpr auto kRetryPause = 5s;           // after an error
 constexpr uint64_t kPrepareBlocks = 1024;  // written ahead at once
 constexpr uint64_t kPrepareAhead = 4096;   // how far ahead of what is handed out
@@ -42,7 +44,7 @@ void Core::stop_threads() {
 }
 
 void Core::committer() {
-  auto last_sync = std::chrono::steady_clock::now();
+  auto last_sync = Clock::now();
   for (;;) {
     bool flush = false;
     {
@@ -50,7 +52,7 @@ void Core::committer() {
       const auto wanted = [&] { return stopping_ || !waiters_.empty() || sectors_to_write(); };
       commit_wanted_.wait_for(lock, kSyncInterval, wanted);
       if (stopping_) break;
-      const auto since = std::chrono::steady_clock::now() - last_sync;
+      const auto since = Clock::now() - last_sync;
       flush = !waiters_.empty() || (unsynced_ && since >= kSyncInterval);
       if (!flush) {
         if (failure_) {
@@ -63,7 +65,7 @@ void Core::committer() {
       }
     }
     flush_round();
-    last_sync = std::chrono::steady_clock::now();
+    last_sync = Clock::now();
   }
   Lock lock(mutex_);
   const auto waiters = std::exchange(waiters_, {});
@@ -91,17 +93,36 @@ void Core::checkpointer() {
   }
 }
 
+uint64_t Core::requests() const {
+  return stats_.reads + stats_.writes + stats_.trims + stats_.zeroes;
+}
+
+// While requests come, reclaim gets a tenth of the time, and more as space gets short.
 void Core::reclaimer() {
+  uint64_t requests_before = 0;
+  auto last_request = Clock::now();
   for (;;) {
+    const auto began = Clock::now();
     const auto more = reclaim_step();
+    const auto end = Clock::now();
     Lock lock(mutex_);
     if (stopping_) return;
+    if (requests() != requests_before) last_request = end;
+    requests_before = requests();
     if (!more.ok()) {
       reclaim_wanted_.wait_for(lock, kRetryPause);
-    } else if (*more) {
-      reclaim_wanted_.wait_for(lock, kReclaimPause, [&] { return stopping_; });
-    } else {
+    } else if (!*more) {
+      // What is free but waits for checkpoints comes back when nobody minds.
+      const bool is_idle = end - last_request >= kIdleBeforeCheckpoint;
+      if (is_idle && allocator_->waiting() >= kWaitingMax) {
+        checkpoint_requested_ = true;
+        checkpoint_wanted_.notify_one();
+      }
       reclaim_wanted_.wait_for(lock, kSyncInterval);
+    } else if (last_request == end) {
+      const uint64_t free_percent = allocator_->available() * 100 / allocator_->capacity();
+      const auto pause = (end - began) * std::min<uint64_t>(free_percent, 9);
+      reclaim_wanted_.wait_for(lock, pause, [&] { return stopping_; });
     }
     if (stopping_) return;
   }

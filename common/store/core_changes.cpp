@@ -178,26 +178,23 @@ Result<std::optional<uint64_t>> Core::first_allocated(Lock& lock, const Volume& 
 
 // Before a volume shrinks: what lies beyond `size` becomes a hole, in records of bounded work.
 Result<void> Core::cut_off(Export& all, uint64_t size, bool truncate) {
-  constexpr uint64_t kStep = 64 << 20;
   const Volume& volume = *all.state_->volume;
-  uint64_t at = size;
-  for (;;) {
+  for (uint64_t at = size;;) {
     uint64_t end = 0;
     {
       Lock lock(mutex_);
       TRY_ASSIGN(const auto next, first_allocated(lock, volume, at / kBlockSize));
       end = volume.size;
       if (volume.destroyed || !next || *next * kBlockSize >= end || at >= end) return {};
-      at = std::max(at, *next * kBlockSize);
     }
     if (!truncate) {
       return Error{Errc::precondition, "the volume \"" + all.name() + "\" holds data beyond " +
                                            format_size(size) +
                                            "; to cut it off, ask for it to be truncated"};
     }
-    const uint64_t step_end = std::min(end, (at / kStep + 1) * kStep);
-    TRY(zero_piece(all, at, step_end - at, Wait::allowed));
-    at = (step_end + kBlockSize - 1) / kBlockSize * kBlockSize;
+    TRY(zero_all(all, at, end, Wait::allowed));
+    // Again: somebody may have written there meanwhile.
+    at = (size + kBlockSize - 1) / kBlockSize * kBlockSize;
   }
 }
 

@@ -3,6 +3,7 @@
 // What is where: allocated maps, extents, differences; and what the store says of itself. An answer
 // is of one instant: the last pass over the trees runs in one critical section.
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "common/base/units.hpp"
@@ -215,10 +216,12 @@ StoreInfo Core::info() {
   for (const auto& [id, version] : forest_.versions()) {
     if (version->state != State::zombie) continue;
     info.zombies++;
-    if (version->job != Job::drop) continue;
+    if (version->job == Job::none) continue;
     const double fraction =
         static_cast<double>(version->cursor.end) / static_cast<double>(kTreeBlocks);
-    info.reclaim.push_back({"drop", id, version->owned * kBlockSize, fraction});
+    constexpr std::array kNames{"", "drop", "collapse", "sweep"};
+    info.reclaim.push_back(
+        {kNames.at(static_cast<size_t>(version->job)), id, version->owned * kBlockSize, fraction});
   }
   return info;
 }

@@ -10,8 +10,9 @@ namespace vellum::store {
 
 namespace {
 
-constexpr size_t kPlacesPerStep = 16;  // leaves and nodes
 constexpr size_t kStepRecordBytes = 64;
+constexpr uint64_t kBusyRequests = 100;  // since the step before
+constexpr uint64_t kPunchBlocks = 1024;  // looked at, and out of reach for writers, at once
 
 }  // namespace
 
@@ -21,27 +22,60 @@ Result<bool> Core::reclaim_step() {
   admission.records = 2;
   Lock lock(mutex_);
   TRY(admit(lock, 0, kStepRecordBytes, Wait::allowed, admission));
-  Version* version = forest_.next_to_drop();
-  if (version == nullptr) return false;
+  const Forest::Work work = forest_.next_work(!options_.background);
+  Version* version = work.version;
+  // A sweep copies before it frees. Where that takes the space that others need, it ends.
+  const uint64_t copies_max = options_.reclaim_places * (kLevels + 1);
+  const bool is_short = allocator_->available() < reserve_blocks() + copies_max;
+  if (is_short && work.job == Job::sweep && version->job == Job::sweep) {
+    append(std::array<Piece, 1>{ReclaimStepPiece{version->id, {}, false, true}});
+    return true;
+  }
+  if (version == nullptr || (is_short && work.job == Job::sweep)) {
+    lock.unlock();
+    return punch_step();
+  }
   // A record of its own: a checkpoint may freeze the job before its first step is recorded.
   if (version->job == Job::none) {
-    append(std::array<Piece, 1>{BeginReclaimPiece{version->id, Job::drop}});
+    append(std::array<Piece, 1>{BeginReclaimPiece{version->id, work.job}});
   }
-  // Between misses the mutex is free; the job is ours alone, and its version has no children.
+  // A step ends where a node is missing, since the mutex is free while it is read: what others do
+  // then comes after the step's record.
   size_t places = 0;
-  const auto result = with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
-    while (places < kPlacesPerStep && version->cursor != kCursorEnd) {
-      if (!tree_->drop_step(*version, missing)) return false;
+  TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
+    while (places < options_.reclaim_places && version->cursor != kCursorEnd) {
+      if (!reclaim_->step(*version, missing)) return places > 0;
       places++;
     }
     return true;
-  });
-  if (!result.ok() && places == 0) return result.error();
-  // What was done has to be recorded, even if a damaged node stops the rest.
+  }));
   const bool finished = version->cursor == kCursorEnd;
   append(std::array<Piece, 1>{
-      ReclaimStepPiece{version->id, finished ? Cursor() : version->cursor, finished}});
-  TRY(result);
+      ReclaimStepPiece{version->id, finished ? Cursor() : version->cursor, finished, false}});
+  return true;
+}
+
+// All that has become free in one region. Blocks that are being punched are reserved meanwhile.
+Result<bool> Core::punch_step() {
+  Lock lock(mutex_);
+  // While others write, only where much is free: what is free in small pieces is written again.
+  const bool is_busy = options_.background && requests() - requests_when_punched_ > kBusyRequests;
+  requests_when_punched_ = requests();
+  const auto region = allocator_->region_to_punch(is_busy ? allocator_->region_blocks() / 4 : 1);
+  if (!region) return false;
+  for (uint64_t at = 0; at < allocator_->region_blocks();) {
+    if (stopping_ || allocator_->available() < reserve_blocks() + 4 * kPunchBlocks) return false;
+    if (!allocator_->is_open(*region)) TRY(open_region(lock, *region));
+    const std::vector<Run> runs = allocator_->reserve_to_punch(*region, at, kPunchBlocks);
+    lock.unlock();
+    Result<void> result;
+    for (const Run& run : runs) {
+      if (result.ok()) result = disk_.discard(run.block * kBlockSize, run.count * kBlockSize);
+    }
+    lock.lock();
+    for (const Run& run : runs) allocator_->unreserve(run);
+    TRY(std::move(result));
+  }
   return true;
 }
 

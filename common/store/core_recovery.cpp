@@ -36,7 +36,8 @@ bool fits_record(const std::byte* from, Forest::LoadedVersion& version,
   version.job = static_cast<Job>(job);
   version.cursor = {load_le64(from + 32), static_cast<unsigned>(from[26])};
   version.owned = load_le64(from + 40);
-  if (state < 1 || state > 3 || job > 1 || version.cursor.level > kLevels) return false;
+  version.charged_to = load_le32(from + 28);
+  if (state < 1 || state > 3 || job > 3 || version.cursor.level > kLevels) return false;
   if (version.root.is_hole()) return true;
   const uint64_t block = version.root.block();
   const Entry expected = Entry::node(block, version.root.version(), version.root.crc());
@@ -122,6 +123,7 @@ Result<void> Core::load(const CheckpointRecord& checkpoint, const SystemTree& tr
   allocator_ = std::make_unique<Allocator>(limits.first_block, limits.end_block, region_blocks,
                                            std::move(counts));
   tree_ = std::make_unique<Tree>(forest_, nodes_, *allocator_);
+  reclaim_ = std::make_unique<Reclaim>(forest_, nodes_, *tree_);
   return {};
 }
 
@@ -170,14 +172,15 @@ Result<bool> Core::data_is_sound(std::span<const Piece> pieces) {
 Result<void> Core::replay_record(std::span<const Piece> pieces) {
   Lock lock(mutex_);
   for (const Piece& piece : pieces) {
-    if (const auto* step = std::get_if<ReclaimStepPiece>(&piece)) {
+    const auto* step = std::get_if<ReclaimStepPiece>(&piece);
+    if (step != nullptr && !step->given_up) {
       // Reclaim again, in the trees as they are now, as far as was recorded.
       Version* version = forest_.version(step->version);
       if (version == nullptr) return damaged(disk_, "a record speaks of an unknown version");
       const Cursor reached = step->finished ? kCursorEnd : step->reached;
       TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
         while (version->cursor < reached) {
-          if (!tree_->drop_step(*version, missing)) return false;
+          if (!reclaim_->step(*version, missing)) return false;
         }
         return true;
       }));

@@ -14,8 +14,7 @@ namespace vellum::store {
 namespace {
 
 constexpr uint64_t kLeafBytes = kFanout * kBlockSize;
-constexpr uint64_t kTrimBytesMax = 64 << 20;  // in one record
-constexpr size_t kRecordPerBlock = 12;        // a run and a CRC, at worst
+constexpr size_t kRecordPerBlock = 12;  // a run and a CRC, at worst
 constexpr size_t kRecordFixed = 24;
 
 bool whole_blocks_in_one_leaf(uint64_t offset, uint64_t length) {
@@ -337,26 +336,10 @@ Result<void> Core::zero(Export& to, Ticket& ticket, uint64_t offset, uint64_t le
     result = check_writable(to, offset, length);
   }
   const uint64_t end = offset + length;
-  if (result.ok() && wait == Wait::never && length > 0 &&
-      offset / kTrimBytesMax != (end - 1) / kTrimBytesMax) {
+  if (result.ok() && wait == Wait::never && length > 0 && piece_end(offset, end, true) != end) {
     return Error{Errc::would_block, "the request is done in several pieces"};
   }
-  for (uint64_t at = offset; at < end && result.ok();) {
-    if (at != offset) {
-      // Of a large range only what is there costs anything.
-      Lock lock(mutex_);
-      const auto next = first_allocated(lock, *to.state_->volume, at / kBlockSize);
-      if (!next.ok() || !*next) {
-        if (!next.ok()) result = next.error();
-        break;
-      }
-      at = std::max(at, **next * kBlockSize);
-      if (at >= end) break;
-    }
-    const uint64_t piece = std::min(end, (at / kTrimBytesMax + 1) * kTrimBytesMax) - at;
-    result = zero_piece(to, at, piece, wait);
-    at += piece;
-  }
+  if (result.ok()) result = zero_all(to, offset, end, wait);
   if (!result.ok() && result.error().code == Errc::would_block) return result;
   ticket.give_up();
   // A trim is a hint: without space for the map that it changes, it has no effect.
@@ -370,7 +353,37 @@ Result<void> Core::zero(Export& to, Ticket& ticket, uint64_t offset, uint64_t le
   return {};
 }
 
-Result<void> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait wait) {
+uint64_t Core::piece_end(uint64_t at, uint64_t end, bool may_detach) {
+  constexpr uint64_t kBytesMax = 64 << 20;  // whose blocks are let go of one by one
+  for (unsigned level = kLevels; may_detach && level >= kDetachLevel; level--) {
+    const uint64_t span = span_blocks(level) * kBlockSize;
+    if (at % span == 0 && end - at >= span) return at + span;
+  }
+  return std::min(end, (at / kBytesMax + 1) * kBytesMax);
+}
+
+// Piece by piece: whole subtrees of the map, as large as can be, or what is a bounded amount of
+// work.
+Result<void> Core::zero_all(Export& to, uint64_t offset, uint64_t end, Wait wait) {
+  bool may_detach = true;
+  for (uint64_t at = offset; at < end;) {
+    if (at != offset) {
+      // Of a large range only what is there costs anything.
+      Lock lock(mutex_);
+      TRY_ASSIGN(const auto next, first_allocated(lock, *to.state_->volume, at / kBlockSize));
+      if (!next) return {};
+      constexpr uint64_t kSpan = span_blocks(kDetachLevel) * kBlockSize;
+      at = std::max(at, *next * kBlockSize / kSpan * kSpan);
+      if (at >= end) return {};
+    }
+    const uint64_t to_here = piece_end(at, end, may_detach);
+    TRY_ASSIGN(may_detach, zero_piece(to, at, to_here - at, wait));
+    if (may_detach || to_here == piece_end(at, end, false)) at = to_here;
+  }
+  return {};
+}
+
+Result<bool> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait wait) {
   for (;;) {
     constexpr uint64_t kBlocksMax = kLevels + 2;  // a path that is copied, and two edges
     Admission admission(*this);
@@ -411,7 +424,7 @@ Result<void> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait
     }
     if (first < last) pieces.emplace_back(TrimPiece{0, first, last - first});
     lock.lock();
-    bool unchanged = true;
+    bool unchanged = true, too_large = false;
     Result<void> valid;
     if (result.ok()) {
       result = with_nodes(lock, wait, [&](MissingNodes& missing) {
@@ -419,6 +432,8 @@ Result<void> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait
         if (valid.ok() && failure_) valid = failure_error();
         if (!valid.ok()) return true;
         const Version& head = *to.state_->volume->head;
+        too_large = offset + length > piece_end(offset, offset + length, forest_.can_detach(head));
+        if (too_large) return true;
         unchanged = edges_unchanged(head, edges, missing);
         for (Piece& piece : pieces) {
           if (auto* write = std::get_if<WritePiece>(&piece)) write->version = head.id;
@@ -430,10 +445,11 @@ Result<void> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait
         return true;
       });
     }
-    if (result.ok() && valid.ok() && unchanged) return {};
+    if (result.ok() && valid.ok() && unchanged && !too_large) return true;
     for (const Run& run : runs) allocator_->unreserve(run);
     TRY(result);
     TRY(valid);
+    if (too_large) return false;
   }
 }
 

@@ -5,6 +5,13 @@
 
 namespace vellum::store {
 
+namespace {
+
+// A zombie is swept again once so many of the leaves that were looked at may have lost something.
+constexpr uint64_t kSweepFraction = 16;
+
+}  // namespace
+
 Forest::Forest(NodeCache& nodes) : nodes_(nodes) {
   auto base = std::make_unique<Version>();
   base->state = State::snapshot;
@@ -50,6 +57,7 @@ Version* Forest::new_version(Version& parent, VersionId id) {
   fresh->root = parent.root;
   nodes_.ref(fresh->root);
   parent.children.push_back(fresh.get());
+  classify(parent);
   Version* version = fresh.get();
   versions_.emplace(id, std::move(fresh));
   touch(*version);
@@ -59,17 +67,35 @@ Version* Forest::new_version(Version& parent, VersionId id) {
 void Forest::make_zombie(Version& version) {
   if (version.id == 0) return;
   version.state = State::zombie;
-  if (version.children.empty()) droppable_.insert(version.id);
+  classify(version);
   touch(version);
 }
 
-Version* Forest::next_to_drop() {
-  if (!begun_.empty()) return version(*begun_.begin());
-  for (const VersionId id : droppable_) {
-    Version* found = version(id);
-    if (found->pins == 0) return found;
+Job Forest::job_for(const Version& version) {
+  if (version.state != State::zombie || version.job != Job::none) return Job::none;
+  if (version.children.empty()) return Job::drop;
+  return version.children.size() == 1 ? Job::collapse : Job::sweep;
+}
+
+// After each change of what job_for() looks at.
+void Forest::classify(Version& version) {
+  for (auto& [job, versions] : fit_for_) versions.erase(version.id);
+  const Job job = job_for(version);
+  if (job != Job::none) fit_for_[job].insert(version.id);
+}
+
+Forest::Work Forest::next_work(bool for_a_single_block) const {
+  if (begun_ != nullptr) return {begun_, begun_->job};
+  for (const auto& [job, fit] : fit_for_) {
+    // Children before parents: what a sweep leaves to the parent is there when its turn comes.
+    for (auto id = fit.rbegin(); id != fit.rend(); ++id) {
+      Version* version = versions_.at(*id).get();
+      const uint64_t least = for_a_single_block ? 0 : version->swept / kSweepFraction;
+      if (job == Job::sweep && version->released <= least) continue;
+      if (version->pins == 0) return {version, job};
+    }
   }
-  return nullptr;
+  return {};
 }
 
 bool Forest::create_volume(const NewVolume& made, VersionId parent_id) {
@@ -124,6 +150,7 @@ bool Forest::take_snapshot(const SnapshotPiece& piece) {
   }
   if (named->id != 0) {
     named->state = State::snapshot;
+    classify(*named);
     touch(*named);
   }
   next_object_++;
@@ -200,10 +227,28 @@ bool Forest::destroy_snapshot(ObjectId id) {
   return true;
 }
 
+Version& Forest::begin_detached(Version& head) {
+  Version* zombie = new_version(*head.parent, next_version_);
+  nodes_.unref(zombie->root);
+  zombie->root = Entry();
+  zombie->state = State::zombie;
+  zombie->charged_to = &head;
+  head.debtors++;
+  head.detached = zombie;
+  classify(*zombie);
+  return *zombie;
+}
+
 void Forest::begin_job(Version& version, Job job) {
+  CHECK(begun_ == nullptr && version.debtors == 0);  // which are younger, and dropped first
   version.job = job;
   version.cursor = {};
-  begun_.insert(version.id);
+  if (job == Job::sweep) version.released = version.swept = 0;
+  if (version.charged_to != nullptr && version.charged_to->detached == &version) {
+    version.charged_to->detached = nullptr;
+  }
+  begun_ = &version;
+  classify(version);
   touch(version);
 }
 
@@ -212,13 +257,30 @@ void Forest::set_cursor(Version& version, Cursor cursor) {
   touch(version);
 }
 
-void Forest::finish_drop(Version& version) {
-  CHECK(version.children.empty() && version.names.empty() && version.pins == 0);
+void Forest::finish_job(Version& version) {
+  CHECK(begun_ == &version && version.pins == 0 && version.names.empty());
+  begun_ = nullptr;
+  if (version.job != Job::sweep) return remove(version);
+  version.job = Job::none;
+  if (version.cursor != kCursorEnd) version.released++;  // it was given up
+  version.cursor = {};
+  classify(version);
+  touch(version);
+}
+
+// The only child, if there is one, takes its place and what it still owned.
+void Forest::remove(Version& version) {
   Version& parent = *version.parent;
   std::erase(parent.children, &version);
-  if (parent.state == State::zombie && parent.children.empty()) droppable_.insert(parent.id);
-  droppable_.erase(version.id);
-  begun_.erase(version.id);
+  for (Version* child : version.children) {
+    child->parent = &parent;
+    child->owned += version.owned;
+    parent.children.push_back(child);
+    touch(*child);
+  }
+  parent.released++;
+  classify(parent);
+  if (version.charged_to != nullptr) version.charged_to->debtors--;
   nodes_.unref(version.root);
   if (!version.changed) changed_versions_.push_back(version.id);
   versions_.erase(version.id);

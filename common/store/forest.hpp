@@ -4,7 +4,9 @@
 // whole; guarded by the store's mutex; changed by executing records only.
 //
 // 1. Ids of versions only grow, so they rise along any path away from the root.
-// 2. A version that no name refers to is a zombie; reclaim works on it when it has no children.
+// 2. A version that no name refers to is a zombie, and reclaim works on it. Which job, depends on
+// how
+//    many children it has.
 // 3. What has changed since the last freeze is remembered by id, for the checkpoint's tables.
 #pragma once
 
@@ -41,6 +43,14 @@ struct Version {
   Cursor cursor;
   uint64_t owned = 0;  // blocks and nodes charged to it: parent->id < tag <= id
   uint32_t pins = 0;   // readers that keep reclaim away
+  // What its children have let go of since it was swept last, and it may be the only one to hold.
+  uint64_t released = 0;
+  uint64_t swept = 0;  // leaves that the last sweep looked at
+  // A huge trim of a head moves whole subtrees into a zombie beneath the same parent, to be dropped
+  // later. They stay charged to the head, which has to be there until then.
+  Version* charged_to = nullptr;  // of such a zombie: the head
+  Version* detached = nullptr;    // of the head: the zombie that can take more, if there is one
+  uint32_t debtors = 0;           // of the head: zombies whose subtrees are charged to it
   bool changed = false;
   Volume* volume = nullptr;      // whose head it is
   std::vector<Snapshot*> names;  // that refer to it
@@ -105,11 +115,26 @@ class Forest {
   bool switch_head(const SwitchPiece& piece);
   bool destroy_volume(ObjectId id);
   bool destroy_snapshot(ObjectId id);
-  // Versions that no name refers to and that have no children; those whose job has begun first.
-  Version* next_to_drop();
+  // What reclaim is to do next; the job that has begun goes on first. A sweep looks at all that a
+  // zombie does not share as a whole, so it waits until that promises something, unless it is
+  // wanted for a single block.
+  struct Work {
+    Version* version = nullptr;
+    Job job = Job::none;
+  };
+  Work next_work(bool for_a_single_block) const;
+  // Whether subtrees can be moved out of this head now: not while its parent is collapsed into it.
+  bool can_detach(const Version& head) const {
+    return head.parent->job != Job::collapse && !versions_exhausted(1);
+  }
+  // A new zombie, without content, for subtrees of `head`.
+  Version& begin_detached(Version& head);
+  // Which job a version is fit for. Job::none: it is in use, or its job has begun.
+  static Job job_for(const Version& version);
   void begin_job(Version& version, Job job);
   void set_cursor(Version& version, Cursor cursor);
-  void finish_drop(Version& version);
+  // The cursor is at the end: the version goes, or, if it was swept, stays.
+  void finish_job(Version& version);
 
   void touch(Version& version);
   void touch(const Volume& volume) { changed_objects_.insert(volume.id); }
@@ -124,6 +149,7 @@ class Forest {
     Job job;
     Cursor cursor;
     uint64_t owned;
+    VersionId charged_to;
   };
   enum class ObjectType : uint8_t { volume = 1, snapshot = 2 };
   struct ObjectRecord {
@@ -157,6 +183,8 @@ class Forest {
  private:
   Version* new_version(Version& parent, VersionId id);
   void make_zombie(Version& version);
+  void classify(Version& version);
+  void remove(Version& version);
   bool link_volume(const ObjectRecord& loaded);
   bool link_snapshot(const ObjectRecord& loaded);
 
@@ -167,7 +195,8 @@ class Forest {
   std::map<ObjectId, std::shared_ptr<Snapshot>> snapshots_;
   VersionId next_version_ = 1;
   ObjectId next_object_ = 1;
-  std::set<VersionId> droppable_, begun_;
+  std::map<Job, std::set<VersionId>> fit_for_;  // zombies, by job_for()
+  Version* begun_ = nullptr;
   std::vector<VersionId> changed_versions_;
   std::set<ObjectId> changed_objects_;
   std::map<VersionId, LoadedVersion> loaded_versions_;

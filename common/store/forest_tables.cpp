@@ -51,6 +51,7 @@ void Forest::store_versions(uint64_t block, Page& page, std::vector<RootPlace>& 
     to[24] = static_cast<std::byte>(version.state);
     to[25] = static_cast<std::byte>(version.job);
     to[26] = static_cast<std::byte>(version.cursor.level);
+    store_le32(to + 28, version.charged_to != nullptr ? version.charged_to->id : 0);
     store_le64(to + 32, version.cursor.end);
     store_le64(to + 40, version.owned);
   }
@@ -168,10 +169,24 @@ bool Forest::link(VersionId next_version, ObjectId next_object) {
       if (!linked) return false;
     }
   }
+  for (const auto& [id, loaded] : loaded_versions_) {
+    if (loaded.charged_to == 0) continue;
+    Version& zombie = *version(id);
+    Version* head = version(loaded.charged_to);
+    if (head == nullptr || head->parent != zombie.parent || loaded.charged_to >= id ||
+        zombie.state != State::zombie || !zombie.children.empty())
+      return false;
+    zombie.charged_to = head;
+    head->debtors++;
+    if (zombie.job == Job::none) head->detached = &zombie;
+  }
   for (const auto& [id, version] : versions_) {
-    if (version->state != State::zombie || !version->children.empty()) continue;
-    droppable_.insert(id);
-    if (version->job != Job::none) begun_.insert(id);
+    classify(*version);
+    version->released = 1;  // what was counted is forgotten
+    if (version->job == Job::none) continue;
+    if (version->state != State::zombie || begun_ != nullptr) return false;
+    if (version->debtors > 0) return false;
+    begun_ = version.get();
   }
   loaded_versions_.clear();
   loaded_objects_.clear();

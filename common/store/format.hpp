@@ -32,6 +32,9 @@ inline constexpr uint64_t kTreeBlocks = uint64_t{1} << (kFanoutBits * kLevels);
 
 // Blocks under one pointer to a target of `level`.
 constexpr uint64_t span_blocks(unsigned level) { return uint64_t{1} << (kFanoutBits * level); }
+// A trim moves subtrees from this level on away as a whole: 256 MiB.
+inline constexpr unsigned kDetachLevel = 2;
+
 // Which pointer of a node of `level` leads to `block`.
 constexpr size_t slot_of(uint64_t block, unsigned level) {
   return (block >> (kFanoutBits * (level - 1))) & (kFanout - 1);

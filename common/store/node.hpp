@@ -104,16 +104,21 @@ struct Node : NodeLink {
   uint16_t used = 0;   // entries that are no holes
   uint8_t level = 0;
   bool freed = false;       // no version holds it any more
+  bool abandoned = false;   // freed while it was dirty and not frozen: it is never written
   bool referenced = false;  // used since the cache last looked
 
   bool dirty() const { return block == 0; }
-  bool frozen(uint32_t current_epoch) const { return block == 0 && epoch != current_epoch; }
+  bool frozen(uint32_t current_epoch) const {
+    return block == 0 && !abandoned && epoch != current_epoch;
+  }
 };
 
-// The pointer to a target as it stands on disk: for a reference, that of a node with an address.
+// The pointer to a target as it stands on disk: for a reference, that of a node with an address. An
+// abandoned node is referred to only where a tree dangles, and becomes a hole there.
 inline Entry as_pointer(const Entry& entry) {
   if (!entry.is_in_memory()) return entry;
   const Node* node = entry.target();
+  if (node->abandoned) return Entry();
   CHECK(node->block != 0);
   return Entry::node(node->block, node->version, node->crc);
 }

@@ -30,6 +30,7 @@ NodeCache::~NodeCache() {
   };
   for (auto& list : dirty_) drain(list);
   for (auto& list : frozen_) drain(list);
+  drain(abandoned_);
   drain(clean_);
 }
 
@@ -106,6 +107,11 @@ void NodeCache::mark_freed(Node& node) {
   if (!node.dirty()) {
     const auto found = by_block_.find(node.block);
     if (found != by_block_.end() && found->second == &node) by_block_.erase(found);
+  } else if (!node.frozen(epoch_)) {
+    node.abandoned = true;
+    node.unlink();
+    node.insert_before(abandoned_);
+    dirty_count_--;
   }
   destroy_if_unused(node);
 }
@@ -116,7 +122,7 @@ void NodeCache::destroy_if_unused(Node& node) {
 }
 
 void NodeCache::destroy(Node& node) {
-  if (node.dirty()) dirty_count_--;
+  if (node.dirty() && !node.abandoned) dirty_count_--;
   node.unlink();
   if (node.level > 1) {
     for (const Entry& entry : node.entries) unref(entry);

@@ -43,8 +43,9 @@ class NodeCache {
   void pin(Node& node) { node.pins++; }
   void unpin(Node& node);
 
-  // No version holds the node any more. It is gone with its last reference; a frozen one stays for
-  // the checkpoint. The references that it holds are given up with it.
+  // No version holds the node any more. It is gone with its last reference, which may be one in a
+  // tree that dangles. A frozen one stays for the checkpoint; no later checkpoint writes any other.
+  // The references that it holds are given up with it.
   void mark_freed(Node& node);
 
   // -- The checkpoint --------------------------------------------------------------------------
@@ -72,11 +73,12 @@ class NodeCache {
 
   size_t nodes_max_;
   size_t count_ = 0;
-  size_t dirty_count_ = 0;  // frozen ones included
+  size_t dirty_count_ = 0;  // frozen ones included, abandoned ones not
   uint32_t epoch_ = 1;
   std::unordered_map<uint64_t, Node*> by_block_;
   std::array<NodeLink, kLevels + 1> dirty_;
   std::array<NodeLink, kLevels + 1> frozen_;
+  NodeLink abandoned_;
   NodeLink clean_;  // the clock: the hand is at the front
 };
 

@@ -276,18 +276,19 @@ struct Codec<BeginReclaimPiece> {
     BeginReclaimPiece piece;
     piece.version = from.get<uint32_t>();
     piece.job = static_cast<Job>(from.get<uint8_t>());
-    if (piece.job != Job::drop) from.fail();
+    if (piece.job < Job::drop || piece.job > Job::sweep) from.fail();
     return piece;
   }
 };
 
 template <>
 struct Codec<ReclaimStepPiece> {
-  static constexpr uint8_t kFinished = 255;
+  static constexpr uint8_t kFinished = 255, kGivenUp = 254;
   static void put_body(std::vector<std::byte>& to, const ReclaimStepPiece& piece) {
     put(to, piece.version);
     put(to, piece.reached.end);
-    put(to, piece.finished ? kFinished : static_cast<uint8_t>(piece.reached.level));
+    const auto level = static_cast<uint8_t>(piece.reached.level);
+    put(to, piece.finished ? kFinished : piece.given_up ? kGivenUp : level);
   }
   static ReclaimStepPiece get(Reader& from) {
     ReclaimStepPiece piece;
@@ -295,8 +296,10 @@ struct Codec<ReclaimStepPiece> {
     piece.reached.end = from.get<uint64_t>();
     const auto level = from.get<uint8_t>();
     piece.finished = level == kFinished;
-    piece.reached.level = piece.finished ? 0 : level;
-    if (!piece.finished && level > kLevels) from.fail();
+    piece.given_up = level == kGivenUp;
+    if (piece.finished || piece.given_up) return piece;
+    piece.reached.level = level;
+    if (level > kLevels) from.fail();
     return piece;
   }
 };

@@ -31,6 +31,10 @@ struct Cursor {
   auto operator<=>(const Cursor&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 inline constexpr Cursor kCursorEnd{kTreeBlocks, kLevels};
+// The place of the target of `level` that covers `block`.
+constexpr Cursor place_of(uint64_t block, unsigned level) {
+  return {(block / span_blocks(level) + 1) * span_blocks(level), level};
+}
 
 struct WritePiece {
   VersionId version = 0;
@@ -102,6 +106,7 @@ struct ReclaimStepPiece {
   VersionId version = 0;
   Cursor reached;
   bool finished = false;
+  bool given_up = false;  // a sweep, for want of space
 };
 
 using Piece = std::variant<WritePiece, TrimPiece, CreateVolumePiece, RenamePiece, ResizePiece,

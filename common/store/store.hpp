@@ -47,7 +47,8 @@ struct Geometry {
 
 struct Options {
   uint64_t cache_bytes = 256 << 20;  // nodes and bitmaps, clean and dirty
-  bool background = true;  // false: no threads; the owner calls the *_step() functions (tests)
+  bool background = true;      // false: no threads; the owner calls the *_step() functions (tests)
+  size_t reclaim_places = 16;  // leaves and nodes that one step of reclaim looks at
   std::function<int64_t()> clock;  // milliseconds since 1970; null: the system's
   uint64_t random_seed = 0;        // for uuids in tests; 0: the system's randomness
   // Called for what an operator should know. Level: 0 debug, 1 info, 2 warning, 3 error.
@@ -232,6 +233,7 @@ struct CheckReport {
   uint64_t versions = 0, volumes = 0, snapshots = 0;
   uint64_t nodes = 0, data_blocks = 0, system_blocks = 0;  // visited
   uint64_t allocated_blocks = 0;
+  uint64_t hidden_data_blocks = 0;  // that only zombies hold; counted if the data was read
 };
 
 // Checks a store at rest, without changing it: replays the journal in memory, walks every version

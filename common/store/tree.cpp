@@ -32,12 +32,35 @@ void Tree::free_target(Version& owner, const Entry& entry, unsigned level) {
   if (Node* node = nodes_.find(entry)) nodes_.mark_freed(*node);
 }
 
-void Tree::release(Version& head, const Entry& entry, unsigned level) {
-  if (entry.version() > head.parent->id) free_target(head, entry, level);
+// Whose the target is that `head` stops pointing to, if it is free now; else null.
+Version* Tree::owner_of(Version& head, const Entry& entry, uint64_t block, unsigned level) {
+  Version& parent = *head.parent;
+  if (entry.version() > parent.id) return &head;
+  if (parent.job != Job::collapse || place_of(block, level) > parent.cursor) return nullptr;
+  return entry.version() > parent.parent->id ? &parent : nullptr;
+}
+
+// Nothing of a tree from block `base` on that this version or an older one created can be free.
+VersionId Tree::kept_by_ancestors(const Version& head, uint64_t base) {
+  const Version& parent = *head.parent;
+  const bool passed = parent.job == Job::collapse && base < parent.cursor.end;
+  return passed ? parent.parent->id : parent.id;
+}
+
+void Tree::let_go(Version& head, const Entry& entry, uint64_t block, unsigned level) {
+  if (Version* owner = owner_of(head, entry, block, level)) {
+    free_target(*owner, entry, level);
+  } else {
+    head.parent->released++;
+  }
+}
+
+void Tree::release(Version& head, const Entry& entry, uint64_t block, unsigned level) {
+  let_go(head, entry, block, level);
   nodes_.unref(entry);
 }
 
-Node& Tree::writable(Version& head, Entry& slot, Node* parent, unsigned level) {
+Node& Tree::writable(Version& head, Entry& slot, Node* parent, uint64_t block, unsigned level) {
   if (slot.is_hole()) {
     Node* node = nodes_.create(head.id, level);
     slot = Entry::in_memory(node, head.id);
@@ -54,7 +77,7 @@ Node& Tree::writable(Version& head, Entry& slot, Node* parent, unsigned level) {
   slot = Entry::in_memory(copy, head.id);
   nodes_.ref(slot);
   head.owned++;
-  release(head, old, level);
+  release(head, old, block, level);
   return *copy;
 }
 
@@ -63,7 +86,7 @@ void Tree::write(Version& head, uint64_t block, std::span<const Run> runs,
   Node* node = nullptr;
   Entry* slot = &head.root;
   for (unsigned level = kLevels; level > 0; level--) {
-    node = &writable(head, *slot, node, level);
+    node = &writable(head, *slot, node, block, level);
     slot = &node->entries[slot_of(block, level)];
   }
   size_t at = slot_of(block, 1), crc = 0;
@@ -75,7 +98,7 @@ void Tree::write(Version& head, uint64_t block, std::span<const Run> runs,
       if (old.is_hole()) {
         node->used++;
       } else {
-        release(head, old, 0);
+        release(head, old, block + crc, 0);
       }
     }
   }
@@ -104,7 +127,10 @@ void Tree::find_missing_for_trim(const Version& head, const Entry& entry, unsign
   const uint64_t end = base + span_blocks(level);
   if (level == 0 || entry.is_hole() || end <= first || base >= last) return;
   const bool whole = base >= first && end <= last;
-  if (whole && entry.version() <= head.parent->id) return;  // not ours to free
+  if (whole && entry.version() <= kept_by_ancestors(head, base)) return;
+  if (whole && is_detached(head, entry, level)) {
+    return find_missing_to_detach(head, level, base, missing);
+  }
   const Node* node = nodes_.find(entry);
   if (node == nullptr) {
     missing.push_back({entry, level});
@@ -124,14 +150,59 @@ bool Tree::can_trim(const Version& head, uint64_t block, uint64_t count, Missing
   return missing.size() == before;
 }
 
-void Tree::release_tree(Version& head, const Entry& entry, unsigned level) {
-  if (entry.is_hole() || entry.version() <= head.parent->id) return;
-  if (level > 0) {
+void Tree::release_tree(Version& head, const Entry& entry, unsigned level, uint64_t base) {
+  if (entry.is_hole()) return;
+  if (level > 0 && entry.version() > kept_by_ancestors(head, base)) {
     const Node* node = nodes_.find(entry);
     CHECK(node != nullptr);
-    for (const Entry& child : node->entries) release_tree(head, child, level - 1);
+    const uint64_t span = span_blocks(level - 1);
+    for (size_t i = 0; i < kFanout; i++) {
+      release_tree(head, node->entries[i], level - 1, base + i * span);
+    }
   }
-  free_target(head, entry, level);
+  let_go(head, entry, base, level);
+}
+
+bool Tree::is_detached(const Version& head, const Entry& entry, unsigned level) const {
+  return level >= kDetachLevel && entry.version() > head.parent->id && forest_.can_detach(head);
+}
+
+void Tree::find_missing_to_detach(const Version& head, unsigned level, uint64_t base,
+                                  MissingNodes& missing) {
+  if (head.detached == nullptr) return;
+  Entry entry = head.detached->root;
+  for (unsigned at = kLevels; at > level && entry.version() == head.detached->id; at--) {
+    const Node* node = nodes_.find(entry);
+    if (node == nullptr) return missing.push_back({entry, at});
+    entry = node->entries[slot_of(base, at)];
+  }
+}
+
+// The reference that the head held becomes the zombie's.
+void Tree::detach(Version& head, const Entry& entry, unsigned level, uint64_t base) {
+  const bool fits = head.detached != nullptr && has_room(*head.detached, level, base);
+  Version& zombie = fits ? *head.detached : forest_.begin_detached(head);
+  Node* node = nullptr;
+  Entry* slot = &zombie.root;
+  for (unsigned at = kLevels; at > level; at--) {
+    node = &writable(zombie, *slot, node, base, at);
+    slot = &node->entries[slot_of(base, at)];
+  }
+  *slot = entry;
+  if (node != nullptr) node->used++;
+  forest_.touch(zombie);
+}
+
+// Whether only nodes of its own lie above the place, and nothing is there. Else it has been trimmed
+// before, and written again.
+bool Tree::has_room(const Version& zombie, unsigned level, uint64_t base) {
+  Entry entry = zombie.root;
+  for (unsigned at = kLevels; at > level && entry.version() == zombie.id; at--) {
+    const Node* node = nodes_.find(entry);
+    CHECK(node != nullptr);
+    entry = node->entries[slot_of(base, at)];
+  }
+  return entry.is_hole();
 }
 
 void Tree::trim_slot(Version& head, Entry& slot, Node* parent, unsigned level, uint64_t base,
@@ -143,12 +214,13 @@ void Tree::trim_slot(Version& head, Entry& slot, Node* parent, unsigned level, u
     const Entry old = slot;
     slot = Entry();
     if (parent != nullptr) parent->used--;
-    release_tree(head, old, level);
+    if (is_detached(head, old, level)) return detach(head, old, level, base);
+    release_tree(head, old, level, base);
     nodes_.unref(old);
     return;
   }
   if (!any_allocated(slot, level, base, first, last)) return;
-  Node& node = writable(head, slot, parent, level);
+  Node& node = writable(head, slot, parent, base, level);
   const uint64_t span = span_blocks(level - 1);
   const size_t from = first > base ? (first - base) / span : 0;
   const size_t to = std::min<uint64_t>(kFanout, (last - base + span - 1) / span);
@@ -159,61 +231,12 @@ void Tree::trim_slot(Version& head, Entry& slot, Node* parent, unsigned level, u
   const Entry old = slot;
   slot = Entry();
   if (parent != nullptr) parent->used--;
-  release(head, old, level);
+  release(head, old, base, level);
 }
 
 void Tree::trim(Version& head, uint64_t block, uint64_t count) {
   trim_slot(head, head.root, nullptr, kLevels, 0, block, block + count);
   forest_.touch(head);
-}
-
-bool Tree::drop_step(Version& version, MissingNodes& missing) {
-  switch (drop_at(version, version.root, nullptr, kLevels, 0, missing)) {
-    case Drop::missing:
-      return false;
-    case Drop::nothing:
-      forest_.set_cursor(version, kCursorEnd);
-      return true;
-    case Drop::done:
-      return true;
-  }
-  return true;
-}
-
-Tree::Drop Tree::drop_at(Version& version, Entry& slot, Node* parent, unsigned level, uint64_t base,
-                         MissingNodes& missing) {
-  const Cursor end{base + span_blocks(level), level};
-  const VersionId floor = version.parent->id;
-  if (end <= version.cursor || slot.is_hole() || slot.version() <= floor) return Drop::nothing;
-  Node* node = nodes_.find(slot);
-  if (node == nullptr) {
-    missing.push_back({slot, level});
-    return Drop::missing;
-  }
-  if (level == 1) {
-    for (const Entry& entry : node->entries) {
-      if (!entry.is_hole() && entry.version() > floor) free_target(version, entry, 0);
-    }
-  } else {
-    const uint64_t span = span_blocks(level - 1);
-    const uint64_t passed = version.cursor.end > base ? version.cursor.end - base - 1 : 0;
-    for (size_t i = passed / span; i < kFanout; i++) {
-      const Drop below =
-          drop_at(version, node->entries[i], node, level - 1, base + i * span, missing);
-      if (below != Drop::nothing) return below;
-    }
-  }
-  const Entry gone = slot;
-  // A parent that is not frozen yet would be written with what has no address.
-  const bool in_place = parent == nullptr || (parent->dirty() && !parent->frozen(nodes_.epoch()));
-  free_target(version, gone, level);
-  if (in_place) {
-    slot = Entry();
-    if (parent != nullptr) parent->used--;
-    nodes_.unref(gone);
-  }
-  forest_.set_cursor(version, end);
-  return Drop::done;
 }
 
 }  // namespace vellum::store

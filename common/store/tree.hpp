@@ -4,7 +4,8 @@
 // whether all nodes that a change needs are in memory, reads those that are not, and asks again.
 //
 // 1. The free rule: when head H stops pointing to a target that version t created, the target is
-//    free if t > parent(H).id; else some ancestor still reads it.
+//    free if t > parent(H).id; else some ancestor still reads it. While the parent is collapsed
+//    into H, what its cursor has passed is judged by the parent's parent already.
 // 2. A node is changed in place only if it carries the head's id and is dirty and not frozen;
 //    otherwise it is copied.
 // 3. No node is all holes.
@@ -45,28 +46,34 @@ class Tree {
              std::span<const uint32_t> crcs);
 
   // -- Trim ---------------------------------------------------------------------------------------
+  // Whole subtrees from kDetachLevel on are moved away as they are; the rest is freed at once.
   bool can_trim(const Version& head, uint64_t block, uint64_t count, MissingNodes& missing);
   void trim(Version& head, uint64_t block, uint64_t count);
 
-  // -- Drop: giving back all that a version without children owns --------------------------------
-  // One place: a leaf with its data, or a node. Moves the cursor; at the end it is kCursorEnd.
-  // False if a node is missing.
-  bool drop_step(Version& version, MissingNodes& missing);
+  // -- For reclaim --------------------------------------------------------------------------------
+  // Nothing reads the target any more that `owner` is charged with. References are not its
+  // business.
+  void free_target(Version& owner, const Entry& entry, unsigned level);
 
  private:
-  Node& writable(Version& head, Entry& slot, Node* parent, unsigned level);
-  void release(Version& head, const Entry& entry, unsigned level);
-  void release_tree(Version& head, const Entry& entry, unsigned level);
-  void free_target(Version& owner, const Entry& entry, unsigned level);
+  // `block` is any block below the place in question.
+  Node& writable(Version& head, Entry& slot, Node* parent, uint64_t block, unsigned level);
+  static Version* owner_of(Version& head, const Entry& entry, uint64_t block, unsigned level);
+  static VersionId kept_by_ancestors(const Version& head, uint64_t base);
+  void let_go(Version& head, const Entry& entry, uint64_t block, unsigned level);
+  void release(Version& head, const Entry& entry, uint64_t block, unsigned level);
+  void release_tree(Version& head, const Entry& entry, unsigned level, uint64_t base);
+  bool is_detached(const Version& head, const Entry& entry, unsigned level) const;
+  void find_missing_to_detach(const Version& head, unsigned level, uint64_t base,
+                              MissingNodes& missing);
+  bool has_room(const Version& zombie, unsigned level, uint64_t base);
+  void detach(Version& head, const Entry& entry, unsigned level, uint64_t base);
   void trim_slot(Version& head, Entry& slot, Node* parent, unsigned level, uint64_t base,
                  uint64_t first, uint64_t last);
   bool any_allocated(const Entry& entry, unsigned level, uint64_t base, uint64_t first,
                      uint64_t last);
   void find_missing_for_trim(const Version& head, const Entry& entry, unsigned level, uint64_t base,
                              uint64_t first, uint64_t last, MissingNodes& missing);
-  enum class Drop { nothing, done, missing };
-  Drop drop_at(Version& version, Entry& slot, Node* parent, unsigned level, uint64_t base,
-               MissingNodes& missing);
 
   Forest& forest_;
   NodeCache& nodes_;

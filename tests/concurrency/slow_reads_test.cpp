@@ -117,8 +117,10 @@ TEST_F(SlowReads, InAStepOfReclaimBeforeACheckpoint) {
   for (uint64_t at = 0; at < 4 * kMib; at += kMib / 2) write("w", 2, at, kBlock);
   const uint64_t leaf = leaf_of("w", 2 * kMib);  // of 1 MiB each; two are dropped before this one
   ASSERT_TRUE(store_->destroy_volume("w", false).ok());
-  Result<bool> stepped = false;
-  auto slow = start_and_stall(leaf, [&] { stepped = store_->reclaim_step(); });
+  Result<bool> stepped = true;
+  auto slow = start_and_stall(leaf, [&] {
+    while (stepped.ok() && *stepped) stepped = store_->reclaim_step();
+  });
   ASSERT_TRUE(store_->checkpoint().ok());
   disk_.release();
   slow.get();

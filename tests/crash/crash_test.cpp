@@ -28,6 +28,10 @@ class History {
  public:
   explicit History(uint64_t seed) : random_(seed) {
     options_.seed = random_.next();
+    if (random_.chance(30)) {
+      profile_ = reclaim_profile();
+      operations_max_ = 100;
+    }
     options_.cache_bytes = random_.chance(50) ? 256 << 10 : 2 << 20;
     options_.verbose = arguments().verbose;
     store::Options format_options;
@@ -56,8 +60,9 @@ class History {
     disk->log_calls(true);
     Life life(*disk, options_, {Model()});
     demand(life.begin(), "open");
-    const uint64_t operations = arguments().operations.value_or(random_.between(10, 40));
-    demand(life.run_random(crash_profile(), random_, operations, 1), "it failed without a fault");
+    const uint64_t operations =
+        arguments().operations.value_or(random_.between(10, operations_max_));
+    demand(life.run_random(profile_, random_, operations, 1), "it failed without a fault");
     operations_ = life.done();
     calls_ = disk->log();
     life.end_in_order();
@@ -127,12 +132,13 @@ class History {
     Random random(random_.next());
     bool running = life.begin();
     if (running)
-      running = life.run_random(crash_profile(), random, random.between(0, 8), 1000 * (9 - lives));
+      running = life.run_random(profile_, random, random.between(0, 8), 1000 * (9 - lives));
     if (!crash) {
       demand(running, "it failed without a fault");
       life.end_in_order();
       Life last(disk, options_, {life.driver().model()});
       demand(last.begin(), "open");
+      if (random.chance(10)) return last.driver().check_reclaim();
       last.end_in_crash();
       return;
     }
@@ -143,6 +149,8 @@ class History {
   }
 
   Random random_;
+  Profile profile_ = crash_profile();
+  uint64_t operations_max_ = 40;
   DriverOptions options_;
   std::unique_ptr<SimulatedDisk> formatted_;
   std::vector<Operation> operations_;

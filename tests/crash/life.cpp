@@ -174,7 +174,7 @@ bool Life::run(const Operation& operation) {
   const Model before = driver_.model();
   done_.push_back(operation);
   const bool done = driver_.run(operation);
-  note(operation, before, done);
+  note(driver_.last(), before, done);
   failed_ = !done;
   return done;
 }

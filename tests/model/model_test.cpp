@@ -17,7 +17,7 @@ constexpr double kDefaultSeconds = 4;
 constexpr uint64_t kDefaultOperations = 400;
 constexpr uint64_t kCapacityBytes = 256 << 20;  // room for every history; a full store: full_test
 
-void run_history(uint64_t seed, uint64_t operations) {
+void run_history(uint64_t seed, uint64_t operations, const Profile& profile) {
   Random random(seed);
   SimulatedDisk disk;
   DriverOptions options;
@@ -30,21 +30,34 @@ void run_history(uint64_t seed, uint64_t operations) {
   demand_ok(store::Store::format(disk, tiny_geometry(kCapacityBytes), format_options), "format");
   Driver driver(disk, options, Model());
   demand_ok(driver.open(), "open");
-  const Profile profile = model_profile();
   for (uint64_t number = 1; number <= operations; ++number)
     driver.run(generate(driver.model(), profile, random, number));
+  Profile writes = profile;
+  for (unsigned& weight : writes.weights) weight = 0;
+  writes.weights[static_cast<int>(Action::write)] = 1;
+  for (uint64_t number = 1; number <= profile.last_writes; ++number)
+    driver.run(generate(driver.model(), writes, random, operations + number));
   driver.check_all();
-  driver.close_and_check();
+  if (profile.last_writes == 0) {  // else an open would have all zombies looked at again
+    driver.close_and_check();
+    demand_ok(driver.open(), "open");
+  }
+  driver.check_reclaim();
 }
 
-TEST(Model, RandomHistoriesAgree) {
+void run_histories(const Profile& profile) {
   const uint64_t operations = arguments().operations.value_or(kDefaultOperations);
   uint64_t histories = 0;
-  ASSERT_NO_THROW(histories = run_seeds(kDefaultSeconds,
-                                        [&](uint64_t seed) { run_history(seed, operations); }));
+  ASSERT_NO_THROW(histories = run_seeds(kDefaultSeconds, [&](uint64_t seed) {
+                    run_history(seed, operations, profile);
+                  }));
   std::printf("%lu histories from seed %lu, %lu operations each\n", histories,
               arguments().seed.value_or(1), operations);
 }
+
+TEST(Model, RandomHistoriesAgree) { run_histories(model_profile()); }
+
+TEST(Model, HistoriesFullOfReclaimAgree) { run_histories(reclaim_profile()); }  // P6
 
 }  // namespace
 }  // namespace vellum::support

@@ -34,6 +34,10 @@ class Driver {
   // True: done, by store and model. False: the disk failed it; the model is as before.
   bool run(const Operation& operation);
 
+  // The last operation, its ranges in the order in which they were written: of several that do not
+  // overlap, those whose map was not in memory came last.
+  const Operation& last() const { return last_; }
+
   const Model& model() const { return model_; }
   Model& model() { return model_; }
   store::Store& store() { return *store_; }
@@ -48,6 +52,9 @@ class Driver {
   Result<void> close();
   // Closes and runs the checker.
   void close_and_check();
+  // P6: once reclaim is idle nothing is left that only zombies hold, and nothing at all is left
+  // once all volumes are gone. Ends with an empty store that is closed.
+  void check_reclaim();
 
  private:
   std::optional<Error> execute(const Operation& operation, Model& after);
@@ -61,6 +68,7 @@ class Driver {
   std::optional<Error> destroy(const Operation& operation);
   std::optional<Error> repeat_request(const Operation& operation);
   std::optional<Error> reopen();
+  store::CheckReport settle();
   void query(const Operation& operation);
   void learn(const store::VolumeInfo& info, Model& after);
   void check_volume(const store::VolumeInfo& info, const ModelVolume& volume,
@@ -75,12 +83,13 @@ class Driver {
   DriverOptions options_;
   Random random_;  // for choices that the model does not see
   Model model_;
+  Operation last_;
   int64_t clock_ = 1700000000000;
   std::unique_ptr<store::Store> store_;
   std::map<std::string, std::shared_ptr<store::Export>> attached_;
 };
 
 // No errors, else Failure with the first few.
-void check_disk(SimulatedDisk& disk, const std::string& when);
+store::CheckReport check_disk(SimulatedDisk& disk, const std::string& when);
 
 }  // namespace vellum::support

@@ -9,17 +9,18 @@
 
 namespace vellum::support {
 
-void check_disk(SimulatedDisk& disk, const std::string& when) {
+store::CheckReport check_disk(SimulatedDisk& disk, const std::string& when) {
   store::Options options;
   options.background = false;
   options.cache_bytes = 1 << 20;
-  const auto report = demand_ok(store::check(disk, options, true), "check " + when);
+  auto report = demand_ok(store::check(disk, options, true), "check " + when);
   std::string errors;
   for (size_t i = 0; i < report.errors.size() && i < 5; ++i) errors += "\n    " + report.errors[i];
   if (report.errors_total > 0 && disk.has_failed())
     throw Refused("check " + when + ": the disk failed it");
   demand(report.errors.empty() && report.errors_total == 0,
          "check " + when + ": " + std::to_string(report.errors_total) + " errors" + errors);
+  return report;
 }
 
 void Driver::check_volume(const store::VolumeInfo& info, const ModelVolume& volume,

@@ -12,6 +12,7 @@ namespace vellum::support {
 namespace {
 
 constexpr uint64_t kBlock = kContentBlockBytes;
+constexpr uint64_t kSubtreeBytes = 256 << 20;  // of the map: what a trim moves away as a whole
 
 class Generator {
  public:
@@ -160,6 +161,10 @@ class Generator {
   // Somewhere in a volume: anywhere, near what is written, near a border of leaves, at the end.
   uint64_t random_place(const Content& content) {
     const uint64_t size = content.size_bytes();
+    if (profile_.places > 0) {
+      const uint64_t place = random_.below(profile_.places) * (size / profile_.places);
+      return std::min(place / kBlock * kBlock + random_.below(4 * kBlock), size - 1);
+    }
     uint64_t place = random_.below(size);
     const unsigned way = static_cast<unsigned>(random_.below(10));
     if (way < 5 && !content.blocks().empty()) {
@@ -191,6 +196,10 @@ class Generator {
       if (random_.chance(10)) length = random_.between(1, size);
       if (random_.chance(3)) range.offset = 0, length = size;
       length = std::min(length, profile_.zero_range_bytes);
+      if (random_.chance(profile_.subtree_percent)) {
+        length = kSubtreeBytes;
+        range.offset -= range.offset % length;
+      }
     }
     range.length = std::min(length, size - range.offset);
     return range;

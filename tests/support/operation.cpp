@@ -83,6 +83,38 @@ Profile model_profile() {
   return profile;
 }
 
+Profile reclaim_profile() {
+  Profile profile{};
+  set_weights(profile, {{Action::write, 300},
+                        {Action::zeroes, 10},
+                        {Action::trim, 80},
+                        {Action::read, 20},
+                        {Action::flush, 5},
+                        {Action::create, 10},
+                        {Action::destroy, 15},
+                        {Action::resize, 5},
+                        {Action::take_snapshots, 70},
+                        {Action::destroy_snapshot, 80},
+                        {Action::clone, 40},
+                        {Action::copy, 15},
+                        {Action::revert, 40},
+                        {Action::query, 10},
+                        {Action::checkpoint, 5},
+                        {Action::checkpoint_step, 40},
+                        {Action::reclaim_step, 500},
+                        {Action::reopen, 6}});
+  profile.volumes_max = 4;
+  profile.snapshots_max = 8;
+  profile.size_small_bytes = profile.size_large_bytes = 700 << 20;
+  profile.huge_percent = 0;
+  profile.wrong_percent = 0;
+  profile.range_bytes = 64 << 10;
+  profile.places = 20;
+  profile.subtree_percent = 20;
+  profile.last_writes = 40;
+  return profile;
+}
+
 Profile crash_profile() {
   Profile profile = model_profile();
   set_weights(profile, {{Action::write, 300},

@@ -74,8 +74,14 @@ struct Profile {
   unsigned wrong_percent = 4;                     // of operations that must fail
   uint64_t range_bytes = 2 << 20;                 // of a read or a write
   uint64_t zero_range_bytes = uint64_t{1} << 52;  // of a trim or zeroes
+  uint64_t last_writes = 0;                       // after all else, without reclaim between them
+  uint64_t places = 0;           // about where ranges begin, spread evenly; 0: anywhere
+  unsigned subtree_percent = 0;  // of trims, those of an aligned 256 MiB
 };
 Profile model_profile();
+// Few places in volumes of several hundred MiB, and many versions that come, go, and are reclaimed
+// step by step while their descendants are written.
+Profile reclaim_profile();
 Profile crash_profile();
 
 Operation generate(const Model& model, const Profile& profile, Random& random, uint64_t number);
