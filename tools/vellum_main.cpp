@@ -44,6 +44,10 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
+    const std::vector<std::string> unknown = app.remaining(true);
+    if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !unknown.empty()) {
+      return fail("there is no command \"" + unknown[0] + "\"; see vellum --help");
+    }
     return fail(std::string(error.what()) + "; see vellum --help");
   }
   return finish(program.action());

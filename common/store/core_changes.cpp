@@ -190,7 +190,7 @@ Result<void> Core::cut_off(Export& all, uint64_t size, bool truncate) {
     if (!truncate) {
       return Error{Errc::precondition, "the volume \"" + all.name() + "\" holds data beyond " +
                                            format_size(size) +
-                                           "; to cut it off, ask for it to be truncated"};
+                                           "; to cut that off, say so with truncate (--truncate)"};
     }
     TRY(zero_all(all, at, end, Wait::allowed));
     // Again: somebody may have written there meanwhile.

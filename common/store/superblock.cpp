@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "common/base/endian.hpp"
+#include "common/base/units.hpp"
 #include "common/store/store.hpp"
 
 namespace vellum::store {
@@ -45,7 +46,7 @@ std::string geometry_fault(const Superblock& superblock) {
   }
   if (superblock.capacity < superblock.data_offset + (uint64_t{1} << 20)) {
     return "the capacity must be at least " +
-           std::to_string(superblock.data_offset + (uint64_t{1} << 20)) + " bytes";
+           format_size(superblock.data_offset + (uint64_t{1} << 20));
   }
   return {};
 }

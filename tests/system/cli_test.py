@@ -237,6 +237,8 @@ def bad_arguments():
             s.refused("call", "volume.get", parameters)
         s.refused("call", "volume.gat", words=["volume.gat"])
         s.refused("call", "", words=["method"])
+        s.refused("frobnicate", words=["frobnicate"])
+        s.refused("volume", "frobnicate", "db", words=["frobnicate"])
 
 
 @case
