@@ -385,7 +385,8 @@ Result<void> Core::zero_all(Export& to, uint64_t offset, uint64_t end, Wait wait
 
 Result<bool> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait wait) {
   for (;;) {
-    constexpr uint64_t kBlocksMax = kLevels + 2;  // a path that is copied, and two edges
+    // A path that is copied, one in the zombie that takes what is detached, and two edges.
+    constexpr uint64_t kBlocksMax = 2 * kLevels + 2;
     Admission admission(*this);
     {
       Lock lock(mutex_);

@@ -233,20 +233,16 @@ Version& Forest::begin_detached(Version& head) {
   zombie->root = Entry();
   zombie->state = State::zombie;
   zombie->charged_to = &head;
-  head.debtors++;
-  head.detached = zombie;
+  head.debtors.push_back(zombie);
   classify(*zombie);
   return *zombie;
 }
 
 void Forest::begin_job(Version& version, Job job) {
-  CHECK(begun_ == nullptr && version.debtors == 0);  // which are younger, and dropped first
+  CHECK(begun_ == nullptr && version.debtors.empty());  // which are younger, and dropped first
   version.job = job;
   version.cursor = {};
   if (job == Job::sweep) version.released = version.swept = 0;
-  if (version.charged_to != nullptr && version.charged_to->detached == &version) {
-    version.charged_to->detached = nullptr;
-  }
   begun_ = &version;
   classify(version);
   touch(version);
@@ -280,7 +276,7 @@ void Forest::remove(Version& version) {
   }
   parent.released++;
   classify(parent);
-  if (version.charged_to != nullptr) version.charged_to->debtors--;
+  if (version.charged_to != nullptr) std::erase(version.charged_to->debtors, &version);
   nodes_.unref(version.root);
   if (!version.changed) changed_versions_.push_back(version.id);
   versions_.erase(version.id);

@@ -49,8 +49,7 @@ struct Version {
   // A huge trim of a head moves whole subtrees into a zombie beneath the same parent, to be dropped
   // later. They stay charged to the head, which has to be there until then.
   Version* charged_to = nullptr;  // of such a zombie: the head
-  Version* detached = nullptr;    // of the head: the zombie that can take more, if there is one
-  uint32_t debtors = 0;           // of the head: zombies whose subtrees are charged to it
+  std::vector<Version*> debtors;  // of the head: those zombies, by id
   bool changed = false;
   Volume* volume = nullptr;      // whose head it is
   std::vector<Snapshot*> names;  // that refer to it
@@ -126,6 +125,12 @@ class Forest {
   // Whether subtrees can be moved out of this head now: not while its parent is collapsed into it.
   bool can_detach(const Version& head) const {
     return head.parent->job != Job::collapse && !versions_exhausted(1);
+  }
+  // The zombie that takes more subtrees of `head`: the youngest, if its job has not begun; else
+  // null. Recovery must find the same one, so nothing but what a checkpoint keeps may decide.
+  static Version* detached(const Version& head) {
+    const bool any = !head.debtors.empty() && head.debtors.back()->job == Job::none;
+    return any ? head.debtors.back() : nullptr;
   }
   // A new zombie, without content, for subtrees of `head`.
   Version& begin_detached(Version& head);

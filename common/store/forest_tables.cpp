@@ -177,15 +177,14 @@ bool Forest::link(VersionId next_version, ObjectId next_object) {
         zombie.state != State::zombie || !zombie.children.empty())
       return false;
     zombie.charged_to = head;
-    head->debtors++;
-    if (zombie.job == Job::none) head->detached = &zombie;
+    head->debtors.push_back(&zombie);
   }
   for (const auto& [id, version] : versions_) {
     classify(*version);
     version->released = 1;  // what was counted is forgotten
     if (version->job == Job::none) continue;
     if (version->state != State::zombie || begun_ != nullptr) return false;
-    if (version->debtors > 0) return false;
+    if (!version->debtors.empty()) return false;
     begun_ = version.get();
   }
   loaded_versions_.clear();

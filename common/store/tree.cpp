@@ -169,9 +169,10 @@ bool Tree::is_detached(const Version& head, const Entry& entry, unsigned level) 
 
 void Tree::find_missing_to_detach(const Version& head, unsigned level, uint64_t base,
                                   MissingNodes& missing) {
-  if (head.detached == nullptr) return;
-  Entry entry = head.detached->root;
-  for (unsigned at = kLevels; at > level && entry.version() == head.detached->id; at--) {
+  const Version* zombie = Forest::detached(head);
+  if (zombie == nullptr) return;
+  Entry entry = zombie->root;
+  for (unsigned at = kLevels; at > level && entry.version() == zombie->id; at--) {
     const Node* node = nodes_.find(entry);
     if (node == nullptr) return missing.push_back({entry, at});
     entry = node->entries[slot_of(base, at)];
@@ -180,8 +181,9 @@ void Tree::find_missing_to_detach(const Version& head, unsigned level, uint64_t 
 
 // The reference that the head held becomes the zombie's.
 void Tree::detach(Version& head, const Entry& entry, unsigned level, uint64_t base) {
-  const bool fits = head.detached != nullptr && has_room(*head.detached, level, base);
-  Version& zombie = fits ? *head.detached : forest_.begin_detached(head);
+  Version* there = Forest::detached(head);
+  const bool fits = there != nullptr && has_room(*there, level, base);
+  Version& zombie = fits ? *there : forest_.begin_detached(head);
   Node* node = nullptr;
   Entry* slot = &zombie.root;
   for (unsigned at = kLevels; at > level; at--) {

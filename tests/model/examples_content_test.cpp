@@ -247,6 +247,42 @@ TEST_F(Opening, KeepsWhatWasFlushedWithoutAClose) {
   EXPECT_EQ(out, expected);
 }
 
+// Where a trim moves a subtree must not depend on what a checkpoint does not keep.
+TEST_F(Opening, ReplaysTrimsOfSubtreesThatAreBeingReclaimed) {
+  constexpr uint64_t kSubtree = 256 * kMib;
+  create("v", 2 * kSubtree);
+  for (uint64_t tag = 1; tag <= 2; ++tag) {
+    write("v", tag, 0, 8192);
+    ASSERT_TRUE(attach("v")->trim(0, kSubtree).ok());
+  }
+  EXPECT_EQ(store_->info().zombies, 2u) << "the second found the place of the first taken";
+  ASSERT_TRUE(*store_->reclaim_step());  // begins with the younger
+  ASSERT_TRUE(store_->checkpoint().ok());
+  write("v", 3, kSubtree, 8192);
+  ASSERT_TRUE(attach("v")->trim(kSubtree, kSubtree).ok());
+  EXPECT_EQ(store_->info().zombies, 3u) << "whatever the older one has room for";
+  create("w");
+  write("w", 4, 0, 4096);
+  ASSERT_TRUE(store_->flush().ok());
+  store_.reset();
+  Random random(1);
+  for (const Survival how : {Survival::nothing, Survival::everything}) {
+    auto crashed = disk_.survivor(how, random);
+    auto again = store::Store::open(*crashed, options());
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ((*again)->info().zombies, 3u);
+    while (*(*again)->reclaim_step()) {
+    }
+    EXPECT_EQ((*again)->info().zombies, 0u);
+    std::vector<std::byte> out(4096);
+    ASSERT_TRUE((*(*again)->open_export("w"))->read(0, out).ok());
+    EXPECT_EQ(out, pattern(4, 0, 4096));
+    ASSERT_TRUE((*again)->close().ok());
+    again->reset();
+    check_disk(*crashed, "after reclaim");
+  }
+}
+
 TEST_F(Opening, OfAStoreThatWasFormattedAgainShowsNothingOld) {
   create("v");
   write("v", 1, 0, 4096);

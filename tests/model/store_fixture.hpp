@@ -34,6 +34,7 @@ class StoreTest : public testing::Test {
     options.background = false;
     options.cache_bytes = kMib;
     options.random_seed = 7;
+    options.reclaim_places = 1;
     options.clock = [this] { return ++now_; };
     return options;
   }
