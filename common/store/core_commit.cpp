@@ -159,6 +159,7 @@ bool Core::sectors_to_write() const {
 
 void Core::note_record() {
   unsynced_ = true;
+  nodes_.shrink();
   if (options_.background && sectors_to_write()) commit_wanted_.notify_one();
 }
 

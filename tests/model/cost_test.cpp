@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // What calls cost, counted in I/Os on the simulated disk: the same with many snapshots as with none
-// (P7), and the same for a large volume as for a small one (P8).
+// (P7), and the same for a large volume as for a small one (P8); and the memory that it takes
+// (P12).
 #include "tests/model/store_fixture.hpp"
 
 namespace vellum::support {
@@ -162,6 +163,40 @@ TEST_F(Cost, OfDifferencesAndMapsFollowsWhatThereIs) {  // P8
   const CallCount map =
       cost_of(Call::read, [&] { ASSERT_TRUE(store_->allocated("v", 0, 40 * kTib, 0, true).ok()); });
   EXPECT_LE(map.calls, 64u * 4);
+}
+
+TEST_F(Cost, OfATrimDoesNotDependOnWhatIsTrimmed) {  // P8
+  std::vector<CallCount> reads;
+  for (const uint64_t leaves : {uint64_t{1}, uint64_t{500}}) {
+    begin(256 << 10);  // which holds few of the leaves
+    create("v", 40 * kTib);
+    for (uint64_t i = 0; i < leaves; ++i) write("v", 1, i * 1024 * kMib, kBlock);
+    ASSERT_TRUE(store_->checkpoint().ok());
+    reads.push_back(
+        cost_of(Call::read, [&] { ASSERT_TRUE(attach("v")->trim(0, 40 * kTib).ok()); }));
+    EXPECT_EQ(store_->allocated("v", 0, 40 * kTib, 0, true)->allocated_chunks, 0u);
+    while (*store_->reclaim_step()) {
+    }
+    EXPECT_EQ(store_->info().zombies, 0u);
+  }
+  EXPECT_LE(reads[1].calls, reads[0].calls + 4);
+}
+
+TEST_F(Cost, OfMemoryStaysInsideTheBudget) {  // P12
+  begin(1 << 20);
+  create("v", 40 * kTib);
+  for (uint64_t i = 0; i < 3000; ++i) {
+    write("v", 1, i * 1024 * kMib, kBlock);
+    if (i % 500 == 0) snap("v", "s" + std::to_string(i));
+    const store::StoreInfo info = store_->info();
+    ASSERT_LE(info.cache_used, info.cache_size) << "after write " << i;
+  }
+  Random random(1);
+  for (uint64_t i = 0; i < 3000; ++i) {
+    const uint64_t offset = random.below(3000) * 1024 * kMib;
+    ASSERT_EQ(read("v", offset, kBlock), pattern(1, offset, kBlock));
+    ASSERT_LE(store_->info().cache_used, store_->info().cache_size) << "after read " << i;
+  }
 }
 
 }  // namespace
