@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""kill -9 of the daemon under load: what was promised is there, and the store is sound (P1, P2)."""
+"""kill -9 of the daemon under load: what was promised is there, and the store is sound (P1, P2).
+
+    kill_test.py [SEED] [ROUNDS]
+"""
 
 import random
 import sys
@@ -13,20 +16,27 @@ from harness import MIB, case
 from load import BLOCK, Writer
 
 ROUNDS = 5
+TICKS = 12  # of a round: a snapshot each, and one destroyed, which reclaim then works on
 SIZE = 16 * MIB
 
 
-def load_and_kill(daemon, writer, seconds, snapshots, number):
-    """Keeps the queue full for a while, with a snapshot now and then; then kills the daemon."""
+def load_and_kill(daemon, writer, dice, snapshots, gone, number):
+    """Keeps the queue full for a while; snapshots come and go. Then kills the daemon."""
+    seconds = dice.uniform(0.5, 2.5)
     end = time.monotonic() + seconds
-    next_snapshot = time.monotonic() + seconds / 4
+    next_tick = time.monotonic() + seconds / TICKS
     while time.monotonic() < end:
         writer.step()
-        if time.monotonic() >= next_snapshot:
-            next_snapshot += seconds / 4
-            promised = writer.snapshot_of_promises()
-            made = daemon.call("snapshot.create", sources=[f"v{number}"])
-            snapshots.append((made[0]["name"], promised, writer))
+        if time.monotonic() < next_tick:
+            continue
+        next_tick += seconds / TICKS
+        promised = writer.snapshot_of_promises()
+        made = daemon.call("snapshot.create", sources=[f"v{number}"])
+        snapshots.append((made[0]["name"], promised, writer))
+        if len(snapshots) > 4:
+            name = snapshots.pop(dice.randrange(len(snapshots)))[0]
+            daemon.call("snapshot.destroy", name=name)
+            gone.append(name)
     daemon.process.kill()
     try:  # what is in flight may still have been answered
         while writer.handle.aio_in_flight():
@@ -36,13 +46,14 @@ def load_and_kill(daemon, writer, seconds, snapshots, number):
     daemon.kill()
 
 
-def check_round(folder, number, writer, snapshots):
+def check_round(folder, number, writer, snapshots, gone):
     harness.check_store(f"{folder}/store")
     with harness.Daemon(folder) as daemon:
         handle = daemon.connect(f"v{number}")
         held = writer.verify(lambda at, length: handle.pread(length, at))
         handle.shutdown()
         names = {s["name"] for s in daemon.call("snapshot.list")}
+        assert not names & set(gone), f"destroyed, and there again: {names & set(gone)}"
         for name, promised, its_writer in snapshots:
             assert name in names, f"snapshot {name} was acknowledged and is gone"
             handle = daemon.connect(name)
@@ -51,22 +62,24 @@ def check_round(folder, number, writer, snapshots):
     return held
 
 
-@case(seconds=300)
+@case(seconds=1200)
 def killed_under_load():
-    """Killed five times under load: flushed and FUA writes, the order of all, and snapshots stay."""
+    """Killed under load and reclaim: flushed and FUA writes, the order of all, and snapshots stay."""
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.SystemRandom().randrange(1 << 32)
-    print(f"# seed {seed}: repeat with {sys.argv[0]} {seed}")
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else ROUNDS
+    print(f"# seed {seed}: repeat with {sys.argv[0]} {seed} {rounds}")
     dice = random.Random(seed)
-    snapshots = []
+    snapshots, gone = [], []
     with harness.folder() as folder:
-        for number in range(ROUNDS):
+        for number in range(rounds):
             with harness.Daemon(folder) as daemon:
                 daemon.call("volume.create", name=f"v{number}", size=SIZE)
                 writer = Writer(daemon.connect(f"v{number}"), SIZE // BLOCK, seed + number)
-                load_and_kill(daemon, writer, dice.uniform(0.5, 2.5), snapshots, number)
-            held = check_round(folder, number, writer, snapshots)
+                load_and_kill(daemon, writer, dice, snapshots, gone, number)
+            held = check_round(folder, number, writer, snapshots, gone)
             print(f"# round {number}: {len(writer.acknowledged)} writes and {writer.flushes} "
-                  f"flushes acknowledged, {held} blocks found, {len(snapshots)} snapshots")
+                  f"flushes acknowledged, {held} blocks found, {len(snapshots)} snapshots, "
+                  f"{len(gone)} destroyed")
             assert writer.flushes > 0 and writer.acknowledged, "no load: nothing was tested"
 
 
