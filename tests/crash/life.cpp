@@ -17,6 +17,7 @@ constexpr uint64_t kBlock = kContentBlockBytes;
 struct Seen {
   uint64_t size_bytes = 0;
   std::map<uint64_t, std::vector<std::byte>> blocks;
+  std::optional<std::string> parent;
 };
 
 struct Observation {
@@ -57,9 +58,12 @@ Observation observe(store::Store& store, const Candidates& candidates) {
   for (const auto& info : store.list_volumes()) {
     observation.volumes.insert(info.name);
     observation.versions[info.name] = look(store, info.name, candidates);
+    observation.versions[info.name].parent = info.parent;
   }
-  for (const auto& info : store.list_snapshots(std::nullopt))
+  for (const auto& info : store.list_snapshots(std::nullopt)) {
     observation.versions[info.name] = look(store, info.name, candidates);
+    observation.versions[info.name].parent = info.parent;
+  }
   for (const Model& candidate : candidates)
     for (const auto& [request_id, answer] : candidate.answers())
       observation.answers[request_id] = store.find_answer(request_id);
@@ -77,6 +81,8 @@ std::string difference(const Observation& observation, const Model& model) {
     if (content->size_bytes() != seen.size_bytes)
       return name + " is of " + std::to_string(seen.size_bytes) + " bytes, not " +
              std::to_string(content->size_bytes());
+    if (!model.may_be_parent(name, seen.parent))
+      return name + " has the parent " + seen.parent.value_or("none");
     for (const auto& [index, bytes] : seen.blocks)
       if (const std::string wrong = content->difference(index * kBlock, bytes); !wrong.empty())
         return name + " " + wrong;

@@ -105,12 +105,16 @@ bool Model::may_be_parent(const std::string& child,
   const ModelSnapshot* found = const_cast<Model*>(this)->snapshot(child);
   CHECK(found);
   std::span<const ModelAncestor> ancestors = found->ancestors;
-  if (may_be_parent(ancestors, parent)) return true;
   const uint64_t volume_id = volume(volume_part(child))->id;
-  while (!ancestors.empty() && ancestors[0].volume_id == volume_id &&
-         read_alike(ancestors[0].content, found->content))
+  // An ancestor that reads alike may be the same version, once those between the two are gone.
+  while (!may_be_parent(ancestors, parent)) {
+    while (!ancestors.empty() && !name_of(ancestors[0].id)) ancestors = ancestors.subspan(1);
+    if (ancestors.empty() || ancestors[0].volume_id != volume_id ||
+        !read_alike(ancestors[0].content, found->content))
+      return false;
     ancestors = ancestors.subspan(1);
-  return may_be_parent(ancestors, parent);
+  }
+  return true;
 }
 
 bool Model::stands_for_ancestor(const std::string& name, const std::string& snapshot) const {
