@@ -52,7 +52,7 @@ Result<ServerSockets> open_sockets(const Options& options) {
 }
 
 Server::Server(store::Store& store, const Options& options, ServerSockets sockets)
-    : signals_(context_, SIGTERM, SIGINT),
+    : signals_(context_, SIGTERM, SIGINT, SIGHUP),
       workers_(worker_count(options.threads)),
       control_workers_(kControlWorkers),
       environment_{store, workers_, registry_},
@@ -113,7 +113,8 @@ void Server::accept_control(StreamSocket socket) {
 }
 
 void Server::stop(int signal) {
-  log_info(std::string("stopping on ") + (signal == SIGINT ? "SIGINT" : "SIGTERM"));
+  const char* name = signal == SIGINT ? "SIGINT" : signal == SIGHUP ? "SIGHUP" : "SIGTERM";
+  log_info(std::string("stopping on ") + name);
   for (const auto& listener : listeners_) listener->stop();
   for (const auto& weak : control_sessions_) {
     if (const auto session = weak.lock()) session->stop();

@@ -28,7 +28,7 @@ std::string range_text(std::string_view verb, uint64_t length, uint64_t offset) 
 bool creates(OpenMode mode) { return mode == OpenMode::create || mode == OpenMode::create_forced; }
 
 int open_flags(OpenMode mode) {
-  if (mode == OpenMode::inspect) return O_RDONLY | O_CLOEXEC;
+  if (mode == OpenMode::inspect) return O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // it may be a pipe
   return O_RDWR | O_CLOEXEC | (creates(mode) ? O_CREAT : 0);
 }
 
@@ -122,14 +122,22 @@ Result<void> FileDisk::refuse_what_is_seen() {
     struct stat status {};
     if (::fstat(descriptor_.number(), &status) != 0) return os_error(path_, "examine it", errno);
     if (status.st_size == 0) return {};
-    return Error{Errc::exists, path_ + " is not empty: it holds " + std::to_string(status.st_size) +
-                                   " bytes" + std::string(kRemedy)};
+    size_ = static_cast<uint64_t>(status.st_size);
   }
   std::vector<std::byte> head(std::min<uint64_t>(kSignatureBytes, size_bytes()));
   std::vector<std::byte> tail(head.size());
   TRY(read(0, head));
   TRY(read(size_bytes() - tail.size(), tail));
   const std::optional<std::string> content = describe_content(head, tail);
+  if (content && content->find("Vellum store") != std::string::npos) {
+    return Error{Errc::exists, path_ + " holds " + *content +
+                                   " already: open it without creating one, or force the creation, "
+                                   "which gives up all that is in it"};
+  }
+  if (kind_ == Kind::file) {
+    return Error{Errc::exists, path_ + " is not empty: it holds " + std::to_string(size_bytes()) +
+                                   " bytes" + std::string(kRemedy)};
+  }
   if (!content) return {};
   return Error{Errc::exists, path_ + " holds " + *content + std::string(kRemedy)};
 }

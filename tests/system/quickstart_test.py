@@ -17,7 +17,7 @@ def quickstart():
     """It ends with a running server and a clone that differs, can be run again, and stops."""
     environment = {**os.environ, "VELLUM_BUILD_ROOT": harness.BUILD_ROOT}
     with harness.folder() as folder:
-        where = os.path.join(folder, "q")
+        where = os.path.join(folder, "q u")  # a blank is a character
         try:
             said = run(QUICKSTART, where, env=environment, timeout=500)
             for expected in ["Images are identical", "Content mismatch", "--stop", "nbd-client"]:
@@ -30,6 +30,14 @@ def quickstart():
             assert {v["name"] for v in control.call("volume.list")} == {"disk", "play"}
             diff = control.call("extents.diff", target="play", base="disk@clean")
             assert diff["extents"] == [{"offset": 900 << 20, "length": 64 << 10, "kind": "data"}]
+            # Its own hint, and what a run leaves that was interrupted.
+            control.call("volume.revert", name="play", snapshot="disk@clean")
+            control.call("volume.rename", name="disk", new_name="disk.part")
+            third = run(QUICKSTART, where, env=environment)
+            assert "ext4 file system" in third and "is kept" in third, third
+            assert control.call("snapshot.get", name="disk@clean")["volume"] == "disk"
+            data = control.call("extents.list", target="disk")["extents"]
+            assert sum(e["length"] for e in data) > 1 << 20, data
             control.close()
         finally:
             stopped = subprocess.run([QUICKSTART, "--stop", where], check=False, timeout=120,

@@ -209,10 +209,49 @@ def sockets_gone_after_stop():
 
 
 @case
-def signals():
-    """SIGTERM and SIGINT stop it with exit code 0, with clients connected; a second one is harmless."""
+def pid_files_of_others():
+    """--pid-file gives up nothing: no store, no other file, no pid file of a server that runs."""
+    with harness.folder() as folder, harness.folder() as elsewhere:
+        store = os.path.join(folder, "store")
+        text = os.path.join(folder, "text")
+        with open(text, "w", encoding="ascii") as file:
+            file.write("precious")
+        pid_file = os.path.join(folder, "pid")
+        with harness.Daemon(folder, "--pid-file", pid_file) as daemon:
+            refused(elsewhere, "pid-file", str(daemon.pid), arguments=["--create", "--pid-file", pid_file])
+            with open(pid_file, encoding="ascii") as file:
+                assert int(file.read()) == daemon.pid
+            os.unlink(pid_file)
+            with open(pid_file, "w", encoding="ascii") as file:
+                file.write("1\n")
+        assert os.path.exists(pid_file), "it was somebody else's by then"
+        size = os.path.getsize(store)
+        refused(folder, "pid-file", "no process id", arguments=["--pid-file", store])
+        refused(folder, "pid-file", "no process id", arguments=["--pid-file", text])
+        assert os.path.getsize(store) == size
+        with open(text, encoding="ascii") as file:
+            assert file.read() == "precious"
+        harness.check_store(store)
+
+
+@case
+def creation_over_a_store():
+    """--create on a store that is there says so, and how to serve it; a pipe is no store."""
     with harness.folder() as folder:
-        for number in [signal.SIGTERM, signal.SIGINT]:
+        with harness.Daemon(folder):
+            pass
+        refused(folder, "Vellum store already", "without creating", arguments=["--create"])
+        os.mkfifo(os.path.join(folder, "pipe"))
+        refused(folder, "neither", store="pipe")
+        code, _, error = attempt("check", os.path.join(folder, "pipe"), program=harness.VELLUM)
+        assert code == 1 and "neither" in error, (code, error)
+
+
+@case
+def signals():
+    """SIGTERM, SIGINT and SIGHUP stop it with exit code 0, with clients connected; a second one is harmless."""
+    with harness.folder() as folder:
+        for number in [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]:
             with harness.Daemon(folder) as daemon, socket.socket(socket.AF_UNIX) as idle:
                 if number == signal.SIGTERM:
                     daemon.call("volume.create", name="v", size=64 * MIB)
