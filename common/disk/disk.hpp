@@ -61,6 +61,9 @@ class Disk {
   // The bytes that can be addressed now. A file grows by being written to; a device does not.
   virtual uint64_t size_bytes() const = 0;
 
+  // Looks again how large the disk is: a device may have been made larger.
+  virtual Result<void> refresh_size() { return {}; }
+
   // True for a file, whose capacity is a number chosen by its owner.
   virtual bool can_grow() const = 0;
 

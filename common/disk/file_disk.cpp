@@ -265,6 +265,13 @@ Result<void> FileDisk::discard(uint64_t offset, uint64_t length) {
   return os_error(path_, range_text("discard", length, offset), errno);
 }
 
+Result<void> FileDisk::refresh_size() {
+  if (kind_ != Kind::device) return {};
+  TRY_ASSIGN(const uint64_t size, device_size(descriptor_, path_));
+  size_.store(size, std::memory_order_release);
+  return {};
+}
+
 Result<void> FileDisk::check_writable() const {
   if (mode_ != OpenMode::inspect) return {};
   return Error{Errc::read_only, path_ + " was opened for inspection only"};

@@ -55,6 +55,7 @@ class FileDisk final : public Disk {
   // Frees the range where file system and device can; elsewhere nothing happens.
   Result<void> discard(uint64_t offset, uint64_t length) override;
   uint64_t size_bytes() const override { return size_.load(std::memory_order_acquire); }
+  Result<void> refresh_size() override;
   bool can_grow() const override { return kind_ == Kind::file; }
   // Writes the owner record if open() could not; there is nobody else to keep away.
   Result<void> claim(uint64_t generation) override;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "common/base/check.hpp"
 
@@ -80,6 +81,7 @@ uint64_t Allocator::size_of(uint64_t number) const {
 uint64_t Allocator::available_in(uint64_t number) const {
   if (number >= regions_.size()) return size_of(number);
   const Region& region = regions_[number];
+  if (region.given_up) return 0;
   const uint64_t taken = uint64_t{region.allocated} + region.waiting + region.reserved;
   const uint64_t size = size_of(number);
   return size > taken ? size - taken : 0;
@@ -128,7 +130,7 @@ Allocator::Choice Allocator::choose() const {
   for (uint64_t i = first_ / region_blocks_; i < regions_.size(); i++) {
     const auto open = open_.find(i);
     const uint64_t available = open != open_.end() ? open->second.available : available_in(i);
-    if (available == 0) continue;
+    if (available == 0 || is_given_up(i)) continue;
     if (open == open_.end() && available == size_of(i) && commits_ > 0) {
       if (!fresh) fresh = i;
     } else if (available > best) {
@@ -263,6 +265,10 @@ void Allocator::unreserve(const Run& run) {
   for_each_part(run, [&](uint64_t number, uint64_t block, uint64_t count) {
     CHECK(region(number).reserved >= count);
     region(number).reserved -= static_cast<uint32_t>(count);
+    if (is_given_up(number)) {
+      region(number).waiting += static_cast<uint32_t>(count);
+      waiting_ += count;
+    }
     give_back(number, block, count);
   });
   reserved_ -= run.count;
@@ -306,6 +312,41 @@ void Allocator::free(uint64_t block) {
   freed_total_++;
 }
 
+void Allocator::count_held(uint64_t number, uint32_t count) {
+  Region& of = region(number);
+  of.held += count;
+  held_total_ += count;
+  of.waiting += count;
+  waiting_ += count;
+}
+
+// What is free there waits for good.
+void Allocator::give_up(uint64_t number) {
+  Region& of = region(number);
+  if (of.given_up) return;
+  const auto lost = static_cast<uint32_t>(available_in(number));
+  of.given_up = true;
+  of.waiting += lost;
+  waiting_ += lost;
+  regions_given_up_++;
+  freed_regions_.erase(number);
+  open_.erase(number);
+  if (current_ == number) current_.reset();
+}
+
+void Allocator::grow(uint64_t end) {
+  CHECK(end >= end_);
+  const uint64_t old_end = std::exchange(end_, end);
+  const uint64_t number = old_end / region_blocks_, base = number * region_blocks_;
+  const uint64_t to = std::min(end, base + region_blocks_);
+  if (is_given_up(number) && to > old_end) {
+    regions_[number].waiting += static_cast<uint32_t>(to - old_end);
+    waiting_ += to - old_end;
+  } else if (open_.contains(number) && to > old_end) {
+    give_back(number, old_end, to - old_end);
+  }
+}
+
 void Allocator::freeze() {
   const uint64_t number = current_interval_.number;
   frozen_ = std::move(current_interval_);
@@ -317,11 +358,7 @@ void Allocator::commit() {
   for (Waiting& waiting : waiting_lists_) waiting.released_by_commit = true;
   waiting_lists_.push_back({frozen_.number, std::move(frozen_.freed)});
   frozen_ = {};
-  if (commits_ == 0 && (older_map_counts_ || !held_.empty())) {
-    // Until now more was held back than has to be: those regions are read again.
-    std::erase_if(open_, [&](const auto& entry) { return region(entry.first).reserved == 0; });
-    if (current_ && !open_.contains(*current_)) current_.reset();
-  }
+  if (held_total_ > 0) release_held();
   held_.clear();
   commits_++;
   release_ready();
@@ -329,6 +366,26 @@ void Allocator::commit() {
     return entry.second.available == 0 && region(entry.first).reserved == 0 &&
            current_ != entry.first;
   });
+}
+
+// Regions that are open know nothing of what was held back: they are read again, as soon as nothing
+// in them is reserved.
+void Allocator::release_held() {
+  std::erase_if(open_, [&](const auto& entry) {
+    const Region& region = regions_[entry.first];
+    return region.held > 0 && region.reserved == 0;
+  });
+  if (current_ && !open_.contains(*current_)) current_.reset();
+  for (uint64_t number = 0; number < regions_.size(); number++) {
+    Region& region = regions_[number];
+    if (region.held == 0 || open_.contains(number)) continue;
+    held_total_ -= region.held;
+    if (!region.given_up) {
+      region.waiting -= region.held;
+      waiting_ -= region.held;
+    }
+    region.held = 0;
+  }
 }
 
 void Allocator::release_ready() {
@@ -339,12 +396,13 @@ void Allocator::release_ready() {
     for (const Run& run : oldest.runs) {
       for_each_part(run, [&](uint64_t number, uint64_t block, uint64_t count) {
         CHECK(region(number).waiting >= count);
+        if (is_given_up(number)) return;
         region(number).waiting -= static_cast<uint32_t>(count);
         region(number).freed += static_cast<uint32_t>(count);
         freed_regions_.insert(number);
+        waiting_ -= count;
         give_back(number, block, count);
       });
-      waiting_ -= run.count;
     }
     waiting_lists_.pop_front();
   }

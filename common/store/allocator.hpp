@@ -80,6 +80,7 @@ class Allocator {
   // While a reader exists, nothing that it can have seen is handed out again.
   uint64_t enter_reader();
   void leave_reader(uint64_t interval);
+  bool has_readers() const { return !readers_.empty(); }
 
   // -- Punching: giving the file system back what has become free --------------------------------
   // A region in which at least `least` blocks have become free since it was punched last.
@@ -91,9 +92,21 @@ class Allocator {
   std::vector<Run> reserve_to_punch(uint64_t number, uint64_t& at, uint64_t count);
 
   // -- After a mount: what must stay untouched until the first commit ----------------------------
+  // What the older map alone has allocated is kept out by open(), what the journal names by these.
   void hold_until_commit(const Run& run) { append_run(held_, run.block, run.count); }
-  // Regions are opened with the bitmaps of an older checkpoint, too.
-  void older_map_counts() { older_map_counts_ = true; }
+  const std::vector<Run>& held() const { return held_; }
+  // So many blocks of a region are held, or are allocated in the older map alone.
+  void count_held(uint64_t region, uint32_t count);
+
+  // Nothing of this region is handed out any more: its bitmap cannot be read.
+  void give_up(uint64_t region);
+  bool is_given_up(uint64_t number) const {
+    return number < regions_.size() && regions_[number].given_up;
+  }
+  uint64_t regions_given_up() const { return regions_given_up_; }
+
+  // The store ends at `end` now, which is not before the old end.
+  void grow(uint64_t end);
 
   uint64_t freed_total() const { return freed_total_; }  // by free(), ever
   uint64_t capacity() const { return end_ - first_; }
@@ -105,6 +118,7 @@ class Allocator {
   uint64_t first() const { return first_; }
   uint64_t end() const { return end_; }
   uint64_t regions() const { return (end_ + region_blocks_ - 1) / region_blocks_; }
+  uint64_t regions_used() const { return regions_.size(); }  // up to the highest
   uint32_t allocated_in(uint64_t number) const;
   // What has changed since the last freeze. For the checker.
   const Interval& current_interval() const { return current_interval_; }
@@ -115,6 +129,8 @@ class Allocator {
   struct Region {
     uint32_t allocated = 0, waiting = 0, reserved = 0;
     uint32_t freed = 0;  // since it was punched
+    uint32_t held = 0;   // of those that wait: until the first commit
+    bool given_up = false;
   };
   struct OpenRegion {
     Bitmap free;  // a bit set: may be handed out
@@ -133,13 +149,16 @@ class Allocator {
   Choice choose() const;
   void give_back(uint64_t number, uint64_t block, uint64_t count);
   void clear(uint64_t region_first, OpenRegion& open, const std::vector<Run>& runs) const;
+  void release_held();
   void release_ready();
   template <typename Change>
   void for_each_part(const Run& run, Change change);
   void allocate(const Run& run, bool was_reserved, Interval& in);
   void retire(uint64_t block, Interval& in);  // allocated -> waiting
 
-  const uint64_t first_, end_, region_blocks_;
+  const uint64_t first_;
+  uint64_t end_;
+  const uint64_t region_blocks_;
   std::vector<Region> regions_;  // up to the highest that was ever used
   std::map<uint64_t, OpenRegion> open_;
   std::optional<uint64_t> current_;
@@ -149,7 +168,8 @@ class Allocator {
   uint64_t prepared_ = 0;             // reserve_ahead() has been here
   std::set<uint64_t> freed_regions_;  // with `freed` above 0
   std::vector<Run> held_;
-  bool older_map_counts_ = false;
+  uint64_t held_total_ = 0;
+  uint64_t regions_given_up_ = 0;
 
   Interval current_interval_, frozen_;
   struct Waiting {

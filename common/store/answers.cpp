@@ -47,12 +47,22 @@ bool Answers::execute(const AnswerPiece& piece) {
   return true;
 }
 
+uint64_t Answers::changed_blocks() const {
+  uint64_t blocks = 0;
+  for (const uint32_t slot : changed_) blocks += blocks_of(slots_.at(slot));
+  return blocks;
+}
+
 std::set<uint32_t> Answers::take_changed_slots() { return std::exchange(changed_, {}); }
+
+size_t Answers::blocks_of(const Answer& answer) {
+  const size_t length = kAnswerHeader + answer.request_id.size() + answer.text.size();
+  return (length + kBlockSize - 1) / kBlockSize;
+}
 
 std::vector<Page> Answers::store(uint32_t slot) const {
   const Answer& answer = slots_.at(slot);
-  const size_t length = kAnswerHeader + answer.request_id.size() + answer.text.size();
-  std::vector<Page> pages((length + kBlockSize - 1) / kBlockSize);
+  std::vector<Page> pages(blocks_of(answer));
   std::byte* to = pages[0].data();
   std::memset(to, 0, pages.size() * kBlockSize);
   store_le64(to, static_cast<uint64_t>(answer.expires));

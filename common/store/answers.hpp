@@ -28,6 +28,9 @@ class Answers {
   std::optional<uint32_t> slot_for_new(size_t text_bytes, int64_t now) const;
   bool execute(const AnswerPiece& piece);
 
+  // Blocks that the next checkpoint writes.
+  uint64_t changed_blocks() const;
+
   // -- Tables: kAnswerSlotBlocks blocks a slot ---------------------------------------------------
   std::set<uint32_t> take_changed_slots();
   std::vector<Page> store(uint32_t slot) const;  // as many blocks as it needs
@@ -39,6 +42,7 @@ class Answers {
     int64_t expires = 0;
     std::string request_id, text;
   };
+  static size_t blocks_of(const Answer& answer);
   std::map<uint32_t, Answer> slots_;
   std::unordered_map<std::string, uint32_t> by_request_;
   size_t text_bytes_ = 0;

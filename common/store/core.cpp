@@ -10,7 +10,6 @@ namespace vellum::store {
 Core::Core(disk::Disk& disk, const Options& options, const Superblock& superblock)
     : disk_(disk),
       options_(options),
-      limits_(superblock.limits()),
       superblock_(superblock),
       nodes_(std::max<size_t>(options.cache_bytes / sizeof(Node), 64)),
       forest_(nodes_) {
@@ -60,6 +59,7 @@ Error Core::failure_error() const {
 Result<void> Core::load_nodes(Lock& lock, MissingNodes& missing, std::vector<Node*>& pinned) {
   // Nobody may overwrite what we are about to read, even if it is freed meanwhile.
   const uint64_t reader = allocator_->enter_reader();
+  const AddressLimits limits = superblock_.limits();
   lock.unlock();
   std::sort(missing.begin(), missing.end(), [](const Missing& a, const Missing& b) {
     return a.pointer.block() < b.pointer.block();
@@ -68,7 +68,7 @@ Result<void> Core::load_nodes(Lock& lock, MissingNodes& missing, std::vector<Nod
   Result<void> result;
   for (const Missing& wanted : missing) {
     if (!read.empty() && read.back().first.pointer.block() == wanted.pointer.block()) continue;
-    auto pointers = read_node(disk_, wanted.pointer, wanted.level, limits_);
+    auto pointers = read_node(disk_, wanted.pointer, wanted.level, limits);
     if (!pointers.ok()) {
       result = pointers.error();
       break;

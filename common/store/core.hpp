@@ -98,6 +98,7 @@ class Core {
   Result<std::vector<Extent>> map(Export& from, uint64_t offset, uint64_t length,
                                   size_t extents_max, Wait wait);
   StoreInfo info();
+  Result<StoreInfo> grow(uint64_t capacity);  // core_space.cpp
   IoStats stats();
   Result<IoStats> stats(const std::string& volume);
 
@@ -125,18 +126,36 @@ class Core {
   Result<CheckReport> check(bool read_data);  // check.cpp
 
  private:
-  // Room in the journal for a record that is still to come.
+  // What a change may take at worst.
+  struct Cost {
+    size_t record_bytes = 0;
+    size_t records = 1;
+    uint64_t blocks = 0;             // that take_blocks() will be asked for
+    uint64_t nodes = 0;              // of the map that may become dirty
+    const Volume* volume = nullptr;  // whose promise of space it may use
+    bool takes_space() const { return blocks + nodes > 0; }
+  };
+  // Room in the journal and in the store for a change that is still to come.
   struct Admission {
     explicit Admission(Core& of) : core(of) {}
-    ~Admission() {
-      core.admitted_bytes_ -= bytes;
-      core.admitted_records_ -= bytes > 0 ? records : 0;
+    ~Admission() { add(-1); }
+    void admit(const Cost& admitted) {
+      cost = admitted;
+      add(1);
     }
     Admission(const Admission&) = delete;
     Admission& operator=(const Admission&) = delete;
     Core& core;
-    size_t bytes = 0;    // once admitted
-    size_t records = 1;  // that they may become: set before
+    Cost cost;  // once admitted
+
+   private:
+    void add(int sign) {
+      const auto by = static_cast<size_t>(sign);  // modulo 2^64
+      core.admitted_bytes_ += by * cost.record_bytes;
+      core.admitted_records_ += by * (cost.record_bytes > 0 ? cost.records : 0);
+      core.admitted_blocks_ += by * cost.blocks;
+      core.admitted_nodes_ += by * cost.nodes;
+    }
   };
   // While it exists, no block that was in use is handed out again.
   struct ReaderGuard {
@@ -182,26 +201,46 @@ class Core {
   Result<bool> data_is_sound(std::span<const Piece> pieces);
   Result<void> replay_record(std::span<const Piece> pieces);
   Result<void> hold_named_since(const CheckpointRecord& older, const CheckpointRecord& newer);
+  Result<void> count_held();
   JournalReader::Limits reader_limits() const;
 
   // -- core_commit.cpp ---------------------------------------------------------------------------
-  // Waits until there is room for a record of so many bytes and `blocks` blocks, and slows down.
-  // The admission holds the room in the journal until the record has been appended.
-  Result<void> admit(Lock& lock, uint64_t blocks, size_t record_bytes, Wait wait,
-                     Admission& admission);
+  // Waits until there is room for a change, and slows down. The admission keeps the room until it
+  // is destroyed, which is when the record has been appended.
+  Result<void> admit(Lock& lock, const Cost& cost, Wait wait, Admission& admission);
   void note_record();  // after each append
   bool sectors_to_write() const;
   bool checkpoint_due() const;
   bool must_wait(size_t record_bytes, size_t records) const;
   uint64_t pressure_percent() const;
-  uint64_t reserve_blocks() const;
   Result<void> wait_for_checkpoint(Lock& lock, Wait wait);
-  Result<void> take_blocks(Lock& lock, uint64_t count, std::vector<Run>& runs);
+  // Out of what was admitted; null: for a checkpoint, out of the reserve.
+  Result<void> take_blocks(Lock& lock, uint64_t count, std::vector<Run>& runs,
+                           Admission* admission);
   Result<void> open_region(Lock& lock, uint64_t region);
+  void give_up_region(uint64_t region, const Error& why);
   Result<void> write_out(Lock& lock);  // sealed sectors to the disk
   Result<void> sync_all(Lock& lock);   // and everything written so far
   void flush_round();
   void note_appended(uint64_t offset, uint64_t length);
+
+  // -- core_space.cpp ----------------------------------------------------------------------------
+  uint64_t tables_max(bool all_regions) const;
+  uint64_t reserve_blocks(bool all_regions = false) const;
+  bool answers_must_wait(const Cost& cost) const;
+  static uint64_t full_blocks(uint64_t size);
+  static uint64_t promised_to(const Volume& volume);
+  uint64_t working_space() const;
+  uint64_t promised() const;
+  bool has_room(const Cost& cost) const;
+  // Whether space that is short now will come back by itself.
+  bool space_comes_back(Lock& lock, uint64_t commits_at_start);
+  Error full_error() const;
+  using NewHeads = std::map<const Volume*, uint64_t>;  // and the size that the volume will have
+  Result<void> check_promise(const Volume* volume, uint64_t promise, const std::string& name) const;
+  Result<void> check_new_heads(const NewHeads& heads) const;
+  Result<void> check_promises(const std::map<const Volume*, uint64_t>& promises,
+                              const std::string& names) const;
 
   // -- core_write.cpp ----------------------------------------------------------------------------
   // A block that is covered in part: its old content, and what it is to become.
@@ -242,6 +281,8 @@ class Core {
   void report_damage(Export& from, uint64_t offset, uint64_t block);
 
   // -- core_changes.cpp --------------------------------------------------------------------------
+  // Tables, and nodes of the system tree, that a new volume or snapshot may add.
+  static constexpr uint64_t kCatalogueBlocks = 16;
   // Ids that the pieces of one record give out, in order.
   struct Ids {
     VersionId version;
@@ -252,7 +293,7 @@ class Core {
   SnapshotInfo describe(const Snapshot& snapshot) const;
   template <typename T, typename Make>
   Result<T> change(const Once<T>& once, size_t record_bytes, const Make& make,
-                   uint64_t blocks = kLevels + 1);
+                   uint64_t nodes = kCatalogueBlocks);
   Result<void> flush_quietly();
   Result<Target> find_volume(const std::string& name);
   Result<Target> find_snapshot(const std::string& name);
@@ -265,6 +306,7 @@ class Core {
   Result<void> cut_off(Export& all, uint64_t size, bool truncate);
   SnapshotPiece name_content(const Volume& volume, const std::optional<std::string>& suffix,
                              int64_t created, Ids& ids);
+  void add_new_head(const Target& source, NewHeads& heads) const;
   VersionId freeze_source(const Target& source, std::vector<Piece>& pieces, Ids& ids);
   void add_clone(const Target& from, const std::string& name, std::vector<Piece>& pieces);
   VolumeInfo cloned(const std::string& name, uint64_t size);
@@ -278,6 +320,8 @@ class Core {
   Result<void> finish_checkpoint();
   Result<Entry> write_system_tree();
   Result<void> commit_checkpoint(const Entry& root);
+  // Durable when it returns. The checkpoint's mutex is held.
+  Result<void> write_next_superblock(Lock& lock, Superblock& next);
 
   // -- core_background.cpp -----------------------------------------------------------------------
   void committer();
@@ -291,7 +335,6 @@ class Core {
 
   disk::Disk& disk_;
   const Options options_;
-  const AddressLimits limits_;
   Superblock superblock_;  // as last written
   size_t superblock_slot_ = 0;
 
@@ -310,6 +353,7 @@ class Core {
   Answers answers_;
   std::unique_ptr<SystemTree> system_tree_, older_system_tree_;  // of the live checkpoints
   std::shared_ptr<Running> running_;
+  uint64_t running_tables_ = 0;  // that it has still to write
   std::optional<std::string> failure_;
   bool closing_ = false;
   uint64_t requests_when_punched_ = 0;
@@ -327,7 +371,9 @@ class Core {
   std::condition_variable commit_wanted_, checkpoint_wanted_, progress_, reclaim_wanted_,
       writeback_wanted_;
   bool checkpoint_requested_ = false;
-  std::atomic<size_t> admitted_bytes_{0}, admitted_records_{0};  // that are still to come
+  // That are still to come.
+  std::atomic<size_t> admitted_bytes_{0}, admitted_records_{0};
+  std::atomic<uint64_t> admitted_blocks_{0}, admitted_nodes_{0};
   std::vector<Run> writeback_;  // blocks written since their writeback was last started
   uint64_t writeback_blocks_ = 0;
   bool stopping_ = false;

@@ -153,6 +153,7 @@ void Core::writer_back() {
 void Core::prepare_ahead() {
   Lock lock(mutex_);
   for (;;) {
+    if (allocator_->available() < reserve_blocks() + 4 * kPrepareBlocks) return;
     const auto run = allocator_->reserve_ahead(kPrepareBlocks, kPrepareAhead);
     if (!run) return;
     lock.unlock();

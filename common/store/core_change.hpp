@@ -15,10 +15,9 @@ Result<void> check_name(const std::string& what, const std::string& name);
 
 // Makes one change: `make` looks at the state and fills in the pieces, and how to describe the
 // result once they have been executed. `record_bytes` bounds what the pieces take in the journal,
-// `blocks` what they add to the map: 0 for what must work in a full store (P10).
+// `nodes` what they add to maps and tables: 0 for what must work in a full store (P10).
 template <typename T, typename Make>
-Result<T> Core::change(const Once<T>& once, size_t record_bytes, const Make& make,
-                       uint64_t blocks) {
+Result<T> Core::change(const Once<T>& once, size_t record_bytes, const Make& make, uint64_t nodes) {
   const bool remember = !once.request_id.empty();
   if (once.request_id.size() > kRequestIdLengthMax) {
     return Error{Errc::invalid_argument, "a request_id has at most 128 bytes"};
@@ -30,7 +29,10 @@ Result<T> Core::change(const Once<T>& once, size_t record_bytes, const Make& mak
     const size_t text_max =
         remember ? std::clamp<size_t>(4 * record_bytes, 4096, kAnswerTextMax) : 0;
     const size_t answer_bytes = remember ? text_max + once.request_id.size() + 32 : 0;
-    TRY(admit(lock, blocks, record_bytes + answer_bytes, Wait::allowed, admission));
+    Cost cost;
+    cost.record_bytes = record_bytes + answer_bytes;
+    cost.nodes = nodes > 0 ? nodes + answer_bytes / kBlockSize : 0;
+    TRY(admit(lock, cost, Wait::allowed, admission));
     if (remember && answers_.find(once.request_id, now())) {
       return Error{Errc::answered, "the request \"" + once.request_id + "\" has been answered"};
     }

@@ -118,6 +118,9 @@ Result<VolumeInfo> Core::create_volume(const std::string& name, uint64_t size, P
     TRY(check_new_name(name));
     TRY(check_size(size));
     if (forest_.versions_exhausted(1)) return versions_exhausted();
+    if (provision == Provision::reserved) {
+      TRY(check_promise(nullptr, full_blocks(size), name));
+    }
     pieces.push_back(CreateVolumePiece{new_volume(name, size, provision, forest_.next_version())});
     info = [this, &name] { return describe(*forest_.volume(name)); };
     return {};
@@ -226,6 +229,10 @@ Result<VolumeInfo> Core::resize_volume(const std::string& name, uint64_t size, b
       return Error{Errc::busy, "the content of \"" + name + "\" was replaced meanwhile: try again"};
     }
     info = [this, volume] { return describe(*volume); };
+    if (volume->provision == Provision::reserved && size > volume->size) {
+      const uint64_t full = full_blocks(size);
+      TRY(check_promise(volume.get(), full - std::min(full, volume->head->owned), name));
+    }
     if (volume->size != size) pieces.push_back(ResizePiece{volume->id, size});
     return {};
   });

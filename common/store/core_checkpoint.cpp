@@ -4,6 +4,8 @@
 // bitmaps, sync, superblock, sync. The foreground goes on meanwhile; the checkpoint appends nothing
 // to the journal.
 #include <algorithm>
+#include <bit>
+#include <set>
 
 #include "common/base/crc32c.hpp"
 #include "common/base/endian.hpp"
@@ -41,12 +43,25 @@ class BitmapChanges {
     const bool sound = change(set_, region, page, true) && change(cleared_, region, page, false);
     uint32_t count = 0;
     for (size_t i = 0; i < kBlockSize; i += 8) {
-      count += static_cast<uint32_t>(__builtin_popcountll(load_le64(page.data() + i)));
+      count += static_cast<uint32_t>(std::popcount(load_le64(page.data() + i)));
     }
     counts_[region] = count;
     return sound;
   }
-  const std::map<uint64_t, uint32_t>& counts() const { return counts_; }
+  // Of a region whose bitmap cannot be read: it stays as it is, and only the count goes on.
+  void count_only(uint64_t region) { unreadable_.insert(region); }
+  // Of the regions from `first` on, as many as a block has.
+  void apply_counts(uint64_t first, Page& page) const {
+    for (auto at = counts_.lower_bound(first);
+         at != counts_.end() && at->first < first + kCountsPerBlock; ++at) {
+      store_le32(page.data() + (at->first - first) * 4, at->second);
+    }
+    for (auto at = unreadable_.lower_bound(first);
+         at != unreadable_.end() && *at < first + kCountsPerBlock; ++at) {
+      std::byte* count = page.data() + (*at - first) * 4;
+      store_le32(count, load_le32(count) + sum(set_, *at) - sum(cleared_, *at));
+    }
+  }
 
  private:
   static std::vector<Run> split(const std::vector<Run>& runs, uint64_t region_blocks) {
@@ -80,9 +95,16 @@ class BitmapChanges {
     return sound;
   }
 
+  uint32_t sum(const std::vector<Run>& parts, uint64_t region) const {
+    uint64_t sum = 0;
+    for (const Run& run : parts) sum += run.block / region_blocks_ == region ? run.count : 0;
+    return static_cast<uint32_t>(sum);
+  }
+
   const std::vector<Run> set_, cleared_;
   const uint64_t region_blocks_;
   std::map<uint64_t, uint32_t> counts_;
+  std::set<uint64_t> unreadable_;
 };
 
 }  // namespace
@@ -111,6 +133,7 @@ void Core::begin_checkpoint(Lock& lock) {
       running->tables[system_block(Area::answers, slot * kAnswerSlotBlocks + i)] = pages[i];
     }
   }
+  running_tables_ = running->tables.size();
   running_ = std::move(running);
 }
 
@@ -124,7 +147,7 @@ Result<bool> Core::write_nodes(size_t count) {
   }
   if (batch.empty()) return false;
   std::vector<Run> runs;
-  TRY(take_blocks(lock, batch.size(), runs));
+  TRY(take_blocks(lock, batch.size(), runs, nullptr));
   for (const Run& run : runs) allocator_->record_for_checkpoint(run);
   lock.unlock();
 
@@ -170,7 +193,7 @@ Result<Entry> Core::write_system_tree() {
   const uint64_t region_blocks = allocator_->region_blocks();
   std::vector<Run> own;
   uint64_t own_blocks = 0;
-  std::set<uint64_t> regions;
+  std::set<uint64_t> regions, unreadable;
   size_t allocated_seen = 0, freed_seen = 0;
   // The lists of the frozen interval grow by what is done here alone.
   const auto look = [&](const std::vector<Run>& runs, size_t& seen, std::set<uint64_t>& fresh) {
@@ -190,7 +213,7 @@ Result<Entry> Core::write_system_tree() {
       freed.clear();
       if (needed > own_blocks) {
         std::vector<Run> runs;
-        TRY(take_blocks(lock, needed - own_blocks, runs));
+        TRY(take_blocks(lock, needed - own_blocks, runs, nullptr));
         for (const Run& run : runs) allocator_->record_for_checkpoint(run);
         own.insert(own.end(), runs.begin(), runs.end());
         own_blocks = needed;
@@ -201,11 +224,19 @@ Result<Entry> Core::write_system_tree() {
     look(allocator_->frozen().freed, freed_seen, fresh);
     if (fresh.empty()) break;
     for (const uint64_t region : fresh) {
-      TRY(update.touch(system_block(Area::bitmaps, region), false, freed));
+      const uint64_t bitmap = system_block(Area::bitmaps, region);
+      if (const auto page = system_tree_->read(bitmap); page.ok()) {
+        TRY(update.touch(bitmap, false, freed));
+      } else {
+        unreadable.insert(region);
+        Lock lock(mutex_);
+        if (!allocator_->is_given_up(region)) give_up_region(region, page.error());
+      }
       TRY(update.touch(system_block(Area::region_counts, region / kCountsPerBlock), false, freed));
     }
   }
   BitmapChanges changes(allocator_->frozen(), region_blocks);
+  for (const uint64_t region : unreadable) changes.count_only(region);
   running_->record.allocated_blocks = superblock_.newer.allocated_blocks;
   for (const Run& run : allocator_->frozen().allocated) {
     running_->record.allocated_blocks += run.count;
@@ -222,12 +253,7 @@ Result<Entry> Core::write_system_tree() {
                    "a block of region " + std::to_string(index) + " was allocated or freed twice"};
     }
     if (area == Area::region_counts) {
-      const uint64_t first = index * kCountsPerBlock;
-      const auto& counts = changes.counts();
-      for (auto at = counts.lower_bound(first);
-           at != counts.end() && at->first < first + kCountsPerBlock; ++at) {
-        store_le32(page.data() + (at->first - first) * 4, at->second);
-      }
+      changes.apply_counts(index * kCountsPerBlock, page);
       return {};
     }
     page = running_->tables.at(block);
@@ -240,23 +266,31 @@ Result<Entry> Core::write_system_tree() {
   return update.write(supply, content);
 }
 
+Result<void> Core::write_next_superblock(Lock& lock, Superblock& next) {
+  next.sequence++;
+  const size_t slot = (superblock_slot_ + 1) % kSuperblockSlots;
+  lock.unlock();
+  const auto written = write_superblock(disk_, next, slot);
+  lock.lock();
+  if (!written.ok()) {
+    fail(lock, "a superblock cannot be written: " + written.error().message);
+    return failure_error();
+  }
+  TRY(sync_all(lock));
+  superblock_ = next;
+  superblock_slot_ = slot;
+  return {};
+}
+
 Result<void> Core::commit_checkpoint(const Entry& root) {
   Lock lock(mutex_);
   running_->record.system_root = root;
   TRY(write_out(lock));
   TRY(sync_all(lock));
   Superblock next = superblock_;
-  next.sequence++;
   next.older = superblock_.newer;
   next.newer = running_->record;
-  const size_t slot = (superblock_slot_ + 1) % kSuperblockSlots;
-  lock.unlock();
-  const auto written = write_superblock(disk_, next, slot);
-  lock.lock();
-  TRY(written);
-  TRY(sync_all(lock));
-  superblock_ = next;
-  superblock_slot_ = slot;
+  TRY(write_next_superblock(lock, next));
   older_system_tree_ = std::move(system_tree_);
   system_tree_ = std::make_unique<SystemTree>(disk_, superblock_.limits(), root);
   allocator_->commit();
@@ -270,6 +304,7 @@ Result<void> Core::commit_checkpoint(const Entry& root) {
   }
   nodes_.shrink();
   running_.reset();
+  running_tables_ = 0;
   commits_++;
   lock.unlock();
   progress_.notify_all();

@@ -15,7 +15,6 @@ namespace {
 
 constexpr uint64_t kChangesMax = 65536;    // blocks allocated and freed between checkpoints
 constexpr size_t kSealedSectorsMax = 256;  // waiting to be written
-constexpr uint64_t kSystemReserve = 24;    // paths of the system tree
 constexpr auto kSlowDownMax = std::chrono::milliseconds(8);
 
 }  // namespace
@@ -120,15 +119,6 @@ bool Core::checkpoint_due() const {
   return checkpoint_requested_ || pressure_percent() >= 25 || allocator_->changes() >= changes_max;
 }
 
-// What two checkpoints may need before anything that is freed comes back. Trims and reclaim may
-// touch the bitmap of any region in between.
-uint64_t Core::reserve_blocks() const {
-  const uint64_t capacity = allocator_->capacity();
-  const uint64_t regions = std::min(allocator_->regions(), kChangesMax);
-  const uint64_t one = nodes_.dirty_count() + regions + kSystemReserve;
-  return std::min(2 * one + capacity / 64, capacity / 2);
-}
-
 bool Core::must_wait(size_t record_bytes, size_t records) const {
   if (!journal_->room_for(record_bytes + admitted_bytes_, records + admitted_records_)) return true;
   if (nodes_.dirty_count() >= nodes_.nodes_max() / 4 * 3) return true;
@@ -163,43 +153,31 @@ void Core::note_record() {
   if (options_.background && sectors_to_write()) commit_wanted_.notify_one();
 }
 
-Result<void> Core::admit(Lock& lock, uint64_t blocks, size_t record_bytes, Wait wait,
-                         Admission& admission) {
-  CHECK(admission.bytes == 0);
-  if (record_bytes > journal_->record_max()) {
-    return Error{Errc::limit, "the change needs a record of " + std::to_string(record_bytes) +
+Result<void> Core::admit(Lock& lock, const Cost& cost, Wait wait, Admission& admission) {
+  CHECK(admission.cost.record_bytes == 0);
+  if (cost.record_bytes > journal_->record_max()) {
+    return Error{Errc::limit, "the change needs a record of " + std::to_string(cost.record_bytes) +
                                   " bytes, and the journal takes " +
                                   std::to_string(journal_->record_max())};
   }
-  uint64_t commits_at_start = commits_;
-  const auto space_short = [&] { return allocator_->available() < blocks + reserve_blocks(); };
+  const uint64_t commits_at_start = commits_;
   bool slowed = false;
   for (;;) {
     if (failure_) return failure_error();
     if (closing_) return stopped();
-    if (must_wait(record_bytes, admission.records)) {
+    if (must_wait(cost.record_bytes, cost.records) || answers_must_wait(cost)) {
       TRY(wait_for_checkpoint(lock, wait));
       continue;
     }
-    if (blocks > 0 && space_short()) {
-      // What is freed comes back after two more checkpoints have been committed.
-      constexpr uint64_t kCommitsThatHelp = 3;
-      const uint64_t freed = allocator_->freed_total();
-      if (freed == freed_when_full_ || commits_ - commits_at_start >= kCommitsThatHelp) {
-        freed_when_full_ = freed;
-        return Error{Errc::no_space, "the store " + disk_.name() +
-                                         " is full: destroy volumes or snapshots, or give it a "
-                                         "larger capacity"};
-      }
+    if (cost.takes_space() && !has_room(cost)) {
+      if (!space_comes_back(lock, commits_at_start)) return full_error();
       TRY(wait_for_checkpoint(lock, wait));
       continue;
     }
     if (checkpoint_due()) checkpoint_wanted_.notify_one();
     const uint64_t pressure = pressure_percent();
     if (pressure < 50 || slowed || !options_.background) {
-      admission.bytes = record_bytes;
-      admitted_bytes_ += record_bytes;
-      admitted_records_ += admission.records;
+      admission.admit(cost);
       return {};
     }
     if (wait == Wait::never) return Error{Errc::would_block, "the store is catching up"};
@@ -208,6 +186,16 @@ Result<void> Core::admit(Lock& lock, uint64_t blocks, size_t record_bytes, Wait 
   }
 }
 
+// Its bitmap cannot be read, so nobody knows what is free there.
+void Core::give_up_region(uint64_t region, const Error& why) {
+  allocator_->give_up(region);
+  log(3, "no space is taken any more from " + std::to_string(region * superblock_.region_size) +
+             " on, for " + std::to_string(superblock_.region_size) +
+             " bytes of the store: its bitmap is damaged (" + why.message +
+             "). `vellum check --repair` makes it anew");
+}
+
+// Makes a region ready to be taken from; or gives it up.
 Result<void> Core::open_region(Lock& lock, uint64_t region) {
   for (;;) {
     const uint64_t commits = allocator_->commits();
@@ -228,15 +216,25 @@ Result<void> Core::open_region(Lock& lock, uint64_t region) {
     }
     lock.lock();
     if (commits != allocator_->commits()) continue;
-    TRY(std::move(result));
+    if (!result.ok()) {
+      give_up_region(region, result.error());
+      return {};
+    }
     if (allocator_->open(region, busy, commits)) return {};
   }
 }
 
-Result<void> Core::take_blocks(Lock& lock, uint64_t count, std::vector<Run>& runs) {
+Result<void> Core::take_blocks(Lock& lock, uint64_t count, std::vector<Run>& runs,
+                               Admission* admission) {
   uint64_t taken = 0;
   for (;;) {
-    taken += allocator_->reserve(count - taken, runs);
+    const uint64_t now = allocator_->reserve(count - taken, runs);
+    if (admission != nullptr) {
+      CHECK(admission->cost.blocks >= now);
+      admission->cost.blocks -= now;
+      admitted_blocks_ -= now;
+    }
+    taken += now;
     if (taken == count) return {};
     const auto region = allocator_->region_to_open();
     Result<void> result = Error{Errc::no_space, "the store " + disk_.name() + " is full"};

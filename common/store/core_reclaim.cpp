@@ -19,14 +19,17 @@ constexpr uint64_t kPunchBlocks = 1024;  // looked at, and out of reach for writ
 Result<bool> Core::reclaim_step() {
   const std::lock_guard one(reclaim_mutex_);
   Admission admission(*this);
-  admission.records = 2;
+  Cost cost;
+  cost.record_bytes = kStepRecordBytes;
+  cost.records = 2;
   Lock lock(mutex_);
-  TRY(admit(lock, 0, kStepRecordBytes, Wait::allowed, admission));
+  TRY(admit(lock, cost, Wait::allowed, admission));
   const Forest::Work work = forest_.next_work(!options_.background);
   Version* version = work.version;
   // A sweep copies before it frees. Where that takes the space that others need, it ends.
-  const uint64_t copies_max = options_.reclaim_places * (kLevels + 1);
-  const bool is_short = allocator_->available() < reserve_blocks() + copies_max;
+  Cost copies;
+  copies.nodes = options_.reclaim_places * (kLevels + 1);
+  const bool is_short = !has_room(copies);
   if (is_short && work.job == Job::sweep && version->job == Job::sweep) {
     append(std::array<Piece, 1>{ReclaimStepPiece{version->id, {}, false, true}});
     return true;
@@ -66,6 +69,7 @@ Result<bool> Core::punch_step() {
   for (uint64_t at = 0; at < allocator_->region_blocks();) {
     if (stopping_ || allocator_->available() < reserve_blocks() + 4 * kPunchBlocks) return false;
     if (!allocator_->is_open(*region)) TRY(open_region(lock, *region));
+    if (!allocator_->is_open(*region)) return true;
     const std::vector<Run> runs = allocator_->reserve_to_punch(*region, at, kPunchBlocks);
     lock.unlock();
     Result<void> result;

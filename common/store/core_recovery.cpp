@@ -2,6 +2,8 @@
 //
 // Making a store, and opening one: FORMAT.md, "Recovery".
 #include <algorithm>
+#include <bit>
+#include <set>
 
 #include "common/base/crc32c.hpp"
 #include "common/base/endian.hpp"
@@ -147,6 +149,46 @@ Result<void> Core::hold_named_since(const CheckpointRecord& older, const Checkpo
       }
     }
   }
+}
+
+// How much is free in the newer map and must not be used yet, since it is allocated in the older
+// one or named in the journal from there on.
+Result<void> Core::count_held() {
+  std::map<uint64_t, Allocator::Bitmap> held;
+  const uint64_t region_blocks = allocator_->region_blocks();
+  for (const Run& run : allocator_->held()) {
+    for (uint64_t block = run.block; block < run.end(); block++) {
+      auto& bits = held[block / region_blocks];
+      bits.resize(kBlockSize / 8);
+      const uint64_t bit = block % region_blocks;
+      bits[bit / 64] |= uint64_t{1} << (bit % 64);
+    }
+  }
+  std::set<uint64_t> regions;
+  for (const auto& [region, bits] : held) regions.insert(region);
+  if (older_system_tree_) {
+    TRY(system_tree_->differing(*older_system_tree_, Area::bitmaps,
+                                [&](uint64_t region) { regions.insert(region); }));
+  }
+  for (const uint64_t region : regions) {
+    if (region >= allocator_->regions()) return damaged(disk_, "a bitmap lies beyond the capacity");
+    const auto place = system_block(Area::bitmaps, region);
+    const auto newer = system_tree_->read(place);
+    const auto older = older_system_tree_ ? older_system_tree_->read(place) : newer;
+    if (!newer.ok() || !older.ok()) {
+      give_up_region(region, (newer.ok() ? older : newer).error());
+      continue;
+    }
+    const auto named = held.find(region);
+    uint32_t count = 0;
+    for (size_t i = 0; i < kBlockSize / 8; i++) {
+      uint64_t bits = load_le64(older->data() + i * 8);
+      if (named != held.end()) bits |= named->second[i];
+      count += static_cast<uint32_t>(std::popcount(bits & ~load_le64(newer->data() + i * 8)));
+    }
+    if (count > 0) allocator_->count_held(region, count);
+  }
+  return {};
 }
 
 Result<bool> Core::data_is_sound(std::span<const Piece> pieces) {
@@ -306,10 +348,8 @@ Result<std::unique_ptr<Core>> Core::open(disk::Disk& disk, const Options& option
       if (superblock.older.number == superblock.newer.number) return result.error();
       continue;
     }
-    if (!same_target(superblock.older.system_root, superblock.newer.system_root)) {
-      core->allocator_->older_map_counts();
-    }
     TRY(core->hold_named_since(superblock.older, superblock.newer));
+    TRY(core->count_held());
     TRY(core->replay(for_check));
     return core;
   }

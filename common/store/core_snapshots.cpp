@@ -59,14 +59,18 @@ Result<std::vector<SnapshotInfo>> Core::create_snapshots(
     const int64_t created = now();
     std::vector<ObjectId> made;
     made.reserve(volumes.size());
+    NewHeads new_heads;
     for (const std::string& name : volumes) {
       TRY_ASSIGN(const Target target, find_volume(name));
       if (suffix && target.volume->snapshots.contains(*suffix)) {
         return Error{Errc::exists, "there is a snapshot \"" + name + "@" + *suffix + "\" already"};
       }
       made.push_back(ids.object);
-      pieces.emplace_back(name_content(*target.volume, suffix, created, ids));
+      SnapshotPiece piece = name_content(*target.volume, suffix, created, ids);
+      if (piece.new_head != 0) new_heads.emplace(target.volume.get(), target.volume->size);
+      pieces.emplace_back(std::move(piece));
     }
+    TRY(check_new_heads(new_heads));
     info = [this, made] {
       std::vector<SnapshotInfo> list;
       list.reserve(made.size());
@@ -129,12 +133,24 @@ VersionId Core::freeze_source(const Target& source, std::vector<Piece>& pieces, 
   return named.id;
 }
 
+// What freeze_source() is going to split.
+void Core::add_new_head(const Target& source, NewHeads& heads) const {
+  if (source.snapshot) return;
+  Version& head = *source.volume->head;
+  if (&forest_.version_to_name(head) == &head) {
+    heads.emplace(source.volume.get(), source.volume->size);
+  }
+}
+
 Result<VolumeInfo> Core::clone(const std::string& source, const std::string& name,
                                const Once<VolumeInfo>& once) {
   return change<VolumeInfo>(once, 256, [&](Lock&, auto& pieces, auto& info) -> Result<void> {
     TRY_ASSIGN(const Target from, find_target(source));
     TRY(check_new_name(name));
     if (forest_.versions_exhausted(2)) return versions_exhausted();
+    NewHeads new_heads;
+    add_new_head(from, new_heads);
+    TRY(check_new_heads(new_heads));
     add_clone(from, name, pieces);
     info = [this, &name, size = from.size()] { return cloned(name, size); };
     return {};
@@ -182,6 +198,10 @@ Result<CopyInfo> Core::copy(const std::string& source, const std::string& target
     if (forest_.versions_exhausted(3)) return versions_exhausted();
     const auto onto = forest_.volume(target);
     std::optional<std::string> undo_name;
+    NewHeads new_heads;
+    add_new_head(from, new_heads);
+    if (onto) new_heads[onto.get()] = from.size();
+    TRY(check_new_heads(new_heads));
     if (!onto) {
       TRY(check_new_name(target));
       add_clone(from, target, pieces);
@@ -218,6 +238,7 @@ Result<CopyInfo> Core::revert(const std::string& name, const std::string& snapsh
                                            "\" or of what it grew from; to replace the content, "
                                            "copy it onto the volume"};
     }
+    TRY(check_new_heads({{onto.volume.get(), to.snapshot->size}}));
     Ids ids = next_ids();
     std::optional<std::string> undo_name;
     TRY(replace_content(*onto.volume, to.snapshot->version->id, to.snapshot->size, undo, ids,

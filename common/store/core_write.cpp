@@ -120,10 +120,14 @@ void Core::write_batch(Export& to, std::span<Write> writes, Wait wait) {
       blocks += write.data.size() / kBlockSize;
     }
     if (admitted.empty()) return;
-    admission.records = admitted.size();
-    auto result =
-        admit(lock, blocks, record_bytes(blocks) + admitted.size() * kRecordFixed, wait, admission);
-    if (result.ok()) result = take_blocks(lock, blocks, reserved);
+    Cost cost;
+    cost.record_bytes = record_bytes(blocks) + admitted.size() * kRecordFixed;
+    cost.records = admitted.size();
+    cost.blocks = blocks;
+    cost.nodes = admitted.size() * kLevels;
+    cost.volume = to.state_->volume.get();
+    auto result = admit(lock, cost, wait, admission);
+    if (result.ok()) result = take_blocks(lock, blocks, reserved, &admission);
     if (!result.ok()) {
       for (Write* write : admitted) write->result = result;
       return;
@@ -286,7 +290,12 @@ Result<void> Core::merge(Export& to, uint64_t offset, uint64_t length,
     Admission admission(*this);
     {
       Lock lock(mutex_);
-      TRY(admit(lock, count, record_bytes(count), wait, admission));
+      Cost cost;
+      cost.record_bytes = record_bytes(count);
+      cost.blocks = count;
+      cost.nodes = kLevels;
+      cost.volume = to.state_->volume.get();
+      TRY(admit(lock, cost, wait, admission));
     }
     // A reader keeps the old blocks from being reused: equal addresses mean equal content.
     ReaderGuard guard(*this);
@@ -299,7 +308,7 @@ Result<void> Core::merge(Export& to, uint64_t offset, uint64_t length,
     Write write{first * kBlockSize, whole, {}, {}};
     std::vector<Run> runs;
     Lock lock(mutex_);
-    TRY(take_blocks(lock, count, runs));
+    TRY(take_blocks(lock, count, runs, &admission));
     lock.unlock();
     BlockSupply supply(runs);
     Plan plan;
@@ -385,12 +394,15 @@ Result<void> Core::zero_all(Export& to, uint64_t offset, uint64_t end, Wait wait
 
 Result<bool> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait wait) {
   for (;;) {
-    // A path that is copied, one in the zombie that takes what is detached, and two edges.
-    constexpr uint64_t kBlocksMax = 2 * kLevels + 2;
     Admission admission(*this);
     {
+      Cost cost;
+      cost.record_bytes = 3 * kRecordFixed + 2 * kRecordPerBlock;
+      cost.blocks = 2;           // edges
+      cost.nodes = 3 * kLevels;  // two paths, and one in the zombie that takes what is detached
+      cost.volume = to.state_->volume.get();
       Lock lock(mutex_);
-      TRY(admit(lock, kBlocksMax, 3 * kRecordFixed + 2 * kRecordPerBlock, wait, admission));
+      TRY(admit(lock, cost, wait, admission));
     }
     ReaderGuard guard(*this);
     uint64_t end = offset + length;
@@ -410,7 +422,7 @@ Result<bool> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait
     const uint64_t first = (offset + kBlockSize - 1) / kBlockSize, last = end / kBlockSize;
     std::vector<Run> runs;
     Lock lock(mutex_);
-    TRY(take_blocks(lock, edges_to_write, runs));
+    TRY(take_blocks(lock, edges_to_write, runs, &admission));
     lock.unlock();
     BlockSupply supply(runs);
     std::vector<Piece> pieces;

@@ -114,6 +114,7 @@ bool Forest::create_volume(const NewVolume& made, VersionId parent_id) {
   volume->head = head;
   head->volume = volume.get();
   touch(*volume);
+  if (volume->provision == Provision::reserved) reserved_.insert(volume.get());
   by_id_.emplace(volume->id, volume);
   by_name_.emplace(volume->name, std::move(volume));
   return true;
@@ -208,6 +209,7 @@ bool Forest::destroy_volume(ObjectId id) {
   gone->head->volume = nullptr;
   make_zombie(*gone->head);
   gone->head = nullptr;
+  reserved_.erase(gone.get());
   by_name_.erase(gone->name);
   by_id_.erase(id);
   changed_objects_.insert(id);

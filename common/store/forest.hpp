@@ -94,6 +94,8 @@ class Forest {
   const std::map<std::string, std::shared_ptr<Volume>>& volumes() const { return by_name_; }
   const std::map<VersionId, std::unique_ptr<Version>>& versions() const { return versions_; }
   size_t snapshot_count() const { return snapshots_.size(); }
+  size_t object_count() const { return by_id_.size() + snapshots_.size(); }
+  const std::set<const Volume*>& reserved_volumes() const { return reserved_; }
   VersionId next_version() const { return next_version_; }
   ObjectId next_object() const { return next_object_; }
   bool versions_exhausted(size_t wanted) const { return next_version_ + wanted >= 0xfffffff0u; }
@@ -123,8 +125,12 @@ class Forest {
   };
   Work next_work(bool for_a_single_block) const;
   // Whether subtrees can be moved out of this head now: not while its parent is collapsed into it.
+  // And not of a reserved volume: its promise counts what it owns, and what is moved stays charged
+  // to it.
   bool can_detach(const Version& head) const {
-    return head.parent->job != Job::collapse && !versions_exhausted(1);
+    const bool is_reserved =
+        head.volume != nullptr && head.volume->provision == Provision::reserved;
+    return head.parent->job != Job::collapse && !is_reserved && !versions_exhausted(1);
   }
   // The zombie that takes more subtrees of `head`: the youngest, if its job has not begun; else
   // null. Recovery must find the same one, so nothing but what a checkpoint keeps may decide.
@@ -198,6 +204,7 @@ class Forest {
   std::map<std::string, std::shared_ptr<Volume>> by_name_;
   std::map<ObjectId, std::shared_ptr<Volume>> by_id_;
   std::map<ObjectId, std::shared_ptr<Snapshot>> snapshots_;
+  std::set<const Volume*> reserved_;
   VersionId next_version_ = 1;
   ObjectId next_object_ = 1;
   std::map<Job, std::set<VersionId>> fit_for_;  // zombies, by job_for()

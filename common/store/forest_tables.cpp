@@ -123,6 +123,7 @@ bool Forest::link_volume(const ObjectRecord& loaded) {
   if (volume->head == nullptr || volume->head->state != State::head) return false;
   if (volume->head->volume != nullptr) return false;
   volume->head->volume = volume.get();
+  if (volume->provision == Provision::reserved) reserved_.insert(volume.get());
   return by_id_.emplace(volume->id, volume).second && by_name_.emplace(volume->name, volume).second;
 }
 

@@ -24,33 +24,6 @@ bool power_of_two_within(uint64_t value, uint64_t least, uint64_t most) {
   return std::has_single_bit(value) && value >= least && value <= most;
 }
 
-// Empty if the sizes can be those of a store.
-std::string geometry_fault(const Superblock& superblock) {
-  if (!power_of_two_within(superblock.segment_size, kPartMin, kSegmentMax)) {
-    return "the segment size must be a power of two from 16 KiB to 1 GiB";
-  }
-  if (!power_of_two_within(superblock.region_size, kPartMin, kRegionMax)) {
-    return "the region size must be a power of two from 16 KiB to 128 MiB";
-  }
-  const uint64_t sectors = superblock.journal_sectors();
-  if (superblock.journal_size % kBlockSize != 0 || sectors < kJournalSectorsMin ||
-      sectors > kJournalSectorsMax) {
-    return "the journal size must be a multiple of 4 KiB, from 64 KiB to 4 GiB";
-  }
-  if (superblock.capacity % kBlockSize != 0 || superblock.capacity > kCapacityMax) {
-    return "the capacity must be a multiple of 4 KiB, up to 64 PiB";
-  }
-  if (superblock.data_offset < kJournalOffset + superblock.journal_size ||
-      superblock.data_offset % kBlockSize != 0) {
-    return "the data offset lies inside the journal";
-  }
-  if (superblock.capacity < superblock.data_offset + (uint64_t{1} << 20)) {
-    return "the capacity must be at least " +
-           format_size(superblock.data_offset + (uint64_t{1} << 20));
-  }
-  return {};
-}
-
 void store_checkpoint(const CheckpointRecord& checkpoint, std::byte* to) {
   store_le64(to, checkpoint.number);
   store_le64(to + 8, checkpoint.position.sequence);
@@ -99,6 +72,32 @@ SlotState parse(const Page& page, FoundSuperblock& found) {
 }
 
 }  // namespace
+
+std::string geometry_fault(const Superblock& superblock) {
+  if (!power_of_two_within(superblock.segment_size, kPartMin, kSegmentMax)) {
+    return "the segment size must be a power of two from 16 KiB to 1 GiB";
+  }
+  if (!power_of_two_within(superblock.region_size, kPartMin, kRegionMax)) {
+    return "the region size must be a power of two from 16 KiB to 128 MiB";
+  }
+  const uint64_t sectors = superblock.journal_sectors();
+  if (superblock.journal_size % kBlockSize != 0 || sectors < kJournalSectorsMin ||
+      sectors > kJournalSectorsMax) {
+    return "the journal size must be a multiple of 4 KiB, from 64 KiB to 4 GiB";
+  }
+  if (superblock.capacity % kBlockSize != 0 || superblock.capacity > kCapacityMax) {
+    return "the capacity must be a multiple of 4 KiB, up to 64 PiB";
+  }
+  if (superblock.data_offset < kJournalOffset + superblock.journal_size ||
+      superblock.data_offset % kBlockSize != 0) {
+    return "the data offset lies inside the journal";
+  }
+  if (superblock.capacity < superblock.data_offset + (uint64_t{1} << 20)) {
+    return "the capacity must be at least " +
+           format_size(superblock.data_offset + (uint64_t{1} << 20));
+  }
+  return {};
+}
 
 Result<Superblock> new_superblock(const Geometry& geometry, const Uuid& uuid, int64_t created) {
   Superblock superblock;

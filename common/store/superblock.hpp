@@ -42,6 +42,9 @@ struct Superblock {
 // A superblock for a new store, or why that geometry is not possible.
 Result<Superblock> new_superblock(const Geometry& geometry, const Uuid& uuid, int64_t created);
 
+// Why no store can have these sizes; empty if it can.
+std::string geometry_fault(const Superblock& superblock);
+
 void store_superblock(const Superblock& superblock, Page& page);
 
 struct FoundSuperblock {

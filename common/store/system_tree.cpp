@@ -38,6 +38,33 @@ Result<void> SystemTree::for_each(Area area, const Visitor& visit) const {
   return walk(root_, kLevels, 0, first, first + (uint64_t{1} << 32) - 1, visit);
 }
 
+Result<void> SystemTree::compare(const Entry& mine, const Entry& other, unsigned level,
+                                 uint64_t base, uint64_t first,
+                                 const std::function<void(uint64_t)>& visit) const {
+  const uint64_t last = first + (uint64_t{1} << 32) - 1;
+  if (same_target(mine, other) || base > last || base + span_blocks(level) <= first) return {};
+  if (level == 0) {
+    visit(base - first);
+    return {};
+  }
+  Pointers left{}, right{};
+  if (!mine.is_hole()) {
+    TRY_ASSIGN(left, read_node(disk_, mine, level, limits_));
+  }
+  if (!other.is_hole()) {
+    TRY_ASSIGN(right, read_node(disk_, other, level, limits_));
+  }
+  for (size_t i = 0; i < kFanout; i++) {
+    TRY(compare(left[i], right[i], level - 1, base + i * span_blocks(level - 1), first, visit));
+  }
+  return {};
+}
+
+Result<void> SystemTree::differing(const SystemTree& other, Area area,
+                                   const std::function<void(uint64_t)>& visit) const {
+  return compare(root_, other.root_, kLevels, 0, system_block(area, 0), visit);
+}
+
 Result<void> SystemTree::addresses(const Entry& entry, unsigned level,
                                    const std::function<void(uint64_t)>& visit) const {
   if (entry.is_hole()) return {};

@@ -28,6 +28,9 @@ class SystemTree {
   // Calls `visit` for every table block of `area` that is no hole, ascending.
   using Visitor = std::function<Result<void>(uint64_t index, const Page& page)>;
   Result<void> for_each(Area area, const Visitor& visit) const;
+  // Calls `visit` for every table block of `area` that may differ from that of `other`, ascending.
+  Result<void> differing(const SystemTree& other, Area area,
+                         const std::function<void(uint64_t index)>& visit) const;
   // Calls `visit` with the address in blocks of everything in the tree, nodes included.
   Result<void> for_each_address(const std::function<void(uint64_t)>& visit) const;
 
@@ -35,6 +38,8 @@ class SystemTree {
   friend class SystemUpdate;
   Result<void> walk(const Entry& entry, unsigned level, uint64_t base, uint64_t first,
                     uint64_t last, const Visitor& visit) const;
+  Result<void> compare(const Entry& mine, const Entry& other, unsigned level, uint64_t base,
+                       uint64_t first, const std::function<void(uint64_t)>& visit) const;
   Result<void> addresses(const Entry& entry, unsigned level,
                          const std::function<void(uint64_t)>& visit) const;
 

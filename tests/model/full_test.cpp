@@ -90,5 +90,113 @@ TEST(FullStore, StillReadsFlushesAndDeletes) {
   EXPECT_EQ(report->errors, std::vector<std::string>());
 }
 
+class SmallStore : public testing::Test {
+ protected:
+  void SetUp() override {
+    store::Geometry geometry;
+    geometry.capacity = 8 * kMib;
+    geometry.segment_size = 64 << 10;
+    geometry.region_size = kMib;
+    geometry.journal_size = 64 << 10;
+    ASSERT_TRUE(store::Store::format(disk_, geometry, options()).ok());
+    open();
+  }
+
+  static store::Options options() {
+    store::Options options;
+    options.background = false;
+    options.cache_bytes = kMib;
+    return options;
+  }
+
+  void open() { store_ = std::move(store::Store::open(disk_, options())).value(); }
+
+  void reopen() {
+    ASSERT_TRUE(store_->close().ok());
+    store_.reset();
+    open();
+  }
+
+  // Blocks written one by one until there is no room for another.
+  uint64_t fill(const std::string& name, uint64_t tag) {
+    const auto opened = *store_->open_export(name);
+    for (uint64_t at = 0; at < opened->size_bytes(); at += kBlock) {
+      const auto written = opened->write(at, pattern(tag, at, kBlock));
+      if (written.ok()) continue;
+      EXPECT_TRUE(fails_with(written, Errc::no_space));
+      return at / kBlock;
+    }
+    return opened->size_bytes() / kBlock;
+  }
+
+  SimulatedDisk disk_;
+  std::unique_ptr<store::Store> store_;
+};
+
+TEST_F(SmallStore, AReservedVolumeCanAlwaysBeWritten) {
+  ASSERT_TRUE(store_->create_volume("kept", 2 * kMib, store::Provision::reserved).ok());
+  ASSERT_TRUE(store_->create_volume("thin", 8 * kMib, store::Provision::thin).ok());
+  const uint64_t thin = fill("thin", 1);
+  EXPECT_GT(thin, 100u);
+  EXPECT_LT(thin, 8 * kMib / kBlock - 2 * kMib / kBlock);
+  for (uint64_t tag = 2; tag < 8; ++tag) EXPECT_EQ(fill("kept", tag), 2 * kMib / kBlock);
+  reopen();
+  for (uint64_t tag = 8; tag < 12; ++tag) EXPECT_EQ(fill("kept", tag), 2 * kMib / kBlock);
+  // What would break the promise is refused: whatever lets its head begin anew.
+  EXPECT_TRUE(fails_with(store_->create_snapshots({"kept"}, "s"), Errc::no_space));
+  EXPECT_TRUE(fails_with(store_->create_snapshots({"thin", "kept"}, "s"), Errc::no_space));
+  EXPECT_TRUE(fails_with(store_->clone("kept", "c"), Errc::no_space));
+  EXPECT_TRUE(fails_with(store_->copy("thin", "kept", true, false), Errc::no_space));
+  EXPECT_TRUE(fails_with(store_->resize_volume("kept", 8 * kMib, false), Errc::no_space));
+  EXPECT_TRUE(
+      fails_with(store_->create_volume("k2", kMib, store::Provision::reserved), Errc::no_space));
+  EXPECT_EQ(fill("kept", 12), 2 * kMib / kBlock);
+}
+
+TEST_F(SmallStore, AReservedVolumeHasSnapshotsWhileThePromiseCanBeKept) {
+  ASSERT_TRUE(store_->create_volume("kept", kMib, store::Provision::reserved).ok());
+  EXPECT_EQ(fill("kept", 1), kMib / kBlock);
+  ASSERT_TRUE(store_->create_snapshots({"kept"}, "s").ok());
+  ASSERT_TRUE(store_->create_volume("thin", 8 * kMib, store::Provision::thin).ok());
+  EXPECT_GT(fill("thin", 2), 100u);
+  for (uint64_t tag = 3; tag < 6; ++tag) EXPECT_EQ(fill("kept", tag), kMib / kBlock);
+  // Reverting is a promise anew, and there is no room for one.
+  EXPECT_TRUE(fails_with(store_->revert("kept", "s", false), Errc::no_space));
+}
+
+TEST_F(SmallStore, GrowsWhileItIsServed) {
+  ASSERT_TRUE(store_->create_volume("v", 64 * kMib, store::Provision::thin).ok());
+  const uint64_t before = fill("v", 1);
+  EXPECT_TRUE(fails_with(store_->grow(4 * kMib), Errc::invalid_argument));
+  EXPECT_TRUE(fails_with(store_->grow(uint64_t{1} << 60), Errc::invalid_argument));
+  const auto grown = store_->grow(16 * kMib + 100);
+  ASSERT_TRUE(grown.ok()) << grown.error().message;
+  EXPECT_EQ(grown->capacity, 16 * kMib);
+  const uint64_t after = fill("v", 2);
+  EXPECT_GT(after, before + 1000);
+  reopen();
+  EXPECT_EQ(store_->info().capacity, 16 * kMib);
+  std::vector<std::byte> out(kBlock);
+  const auto opened = *store_->open_export("v");
+  for (uint64_t at = 0; at < after * kBlock; at += kBlock) {
+    ASSERT_TRUE(opened->read(at, out).ok());
+    ASSERT_EQ(out, pattern(2, at, kBlock)) << at;
+  }
+}
+
+TEST(Growth, OfADeviceEndsWhereItEnds) {
+  SimulatedDisk disk(8 * kMib, false);
+  store::Geometry geometry;
+  geometry.capacity = 6 * kMib;
+  geometry.journal_size = 64 << 10;
+  geometry.segment_size = 64 << 10;
+  store::Options options;
+  options.background = false;
+  ASSERT_TRUE(store::Store::format(disk, geometry, options).ok());
+  const auto store = std::move(store::Store::open(disk, options)).value();
+  EXPECT_TRUE(fails_with(store->grow(9 * kMib), Errc::invalid_argument));
+  EXPECT_TRUE(store->grow(8 * kMib).ok());
+}
+
 }  // namespace
 }  // namespace vellum::support
