@@ -80,7 +80,8 @@ void print_report(const std::string& path, const store::CheckReport& report) {
 
 Result<void> check(const Program& program, const CheckOptions& options) {
   TRY_ASSIGN(const auto disk, disk::FileDisk::open(options.path, disk::OpenMode::inspect));
-  TRY_ASSIGN(const store::CheckReport report, store::check(*disk, store_options(), options.data));
+  TRY_ASSIGN(const store::CheckReport report,
+             store::check(*disk, store_options(), {.read_data = options.data}));
   if (program.json) {
     print_json(json_of(options.path, report));
   } else {

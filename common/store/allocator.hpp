@@ -96,10 +96,10 @@ class Allocator {
   void hold_until_commit(const Run& run) { append_run(held_, run.block, run.count); }
   const std::vector<Run>& held() const { return held_; }
   // So many blocks of a region are held, or are allocated in the older map alone.
-  void count_held(uint64_t region, uint32_t count);
+  void count_held(uint64_t number, uint32_t count);
 
   // Nothing of this region is handed out any more: its bitmap cannot be read.
-  void give_up(uint64_t region);
+  void give_up(uint64_t number);
   bool is_given_up(uint64_t number) const {
     return number < regions_.size() && regions_[number].given_up;
   }

@@ -215,7 +215,8 @@ class Checker {
   std::unordered_map<VersionId, uint64_t> owned_;
 };
 
-Result<CheckReport> Core::check(bool read_data) {
+Result<CheckReport> Core::check(const CheckOptions& what) {
+  const bool read_data = what.read_data;
   const Lock lock(mutex_);
   Checker checker(disk_, superblock_, read_data);
   const uint64_t region_blocks = allocator_->region_blocks();
@@ -236,14 +237,21 @@ Result<CheckReport> Core::check(bool read_data) {
                   " blocks, and the bitmaps hold " +
                   std::to_string(checker.report.allocated_blocks));
   }
+  if (checker.report.data_blocks != forest_.data_blocks) {
+    checker.error("the store counts " + std::to_string(forest_.data_blocks) +
+                  " blocks of data, and there are " + std::to_string(checker.report.data_blocks));
+  }
+  if (what.count_space) {
+    TRY_ASSIGN(checker.report.space, count_space());
+  }
   return checker.report;
 }
 
-Result<CheckReport> check(disk::Disk& disk, const Options& options, bool read_data) {
+Result<CheckReport> check(disk::Disk& disk, const Options& options, const CheckOptions& what) {
   Options quiet = options;
   quiet.background = false;
   TRY_ASSIGN(const std::unique_ptr<Core> core, Core::open(disk, quiet, true));
-  return core->check(read_data);
+  return core->check(what);
 }
 
 }  // namespace vellum::store

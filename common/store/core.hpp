@@ -98,6 +98,8 @@ class Core {
   Result<std::vector<Extent>> map(Export& from, uint64_t offset, uint64_t length,
                                   size_t extents_max, Wait wait);
   StoreInfo info();
+  Result<std::vector<SpaceInfo>> space(const std::vector<std::string>& names);  // core_figures.cpp
+  Result<bool> figures_step();
   Result<StoreInfo> grow(uint64_t capacity);  // core_space.cpp
   IoStats stats();
   Result<IoStats> stats(const std::string& volume);
@@ -123,7 +125,7 @@ class Core {
   Result<void> checkpoint();
   Result<bool> reclaim_step();
 
-  Result<CheckReport> check(bool read_data);  // check.cpp
+  Result<CheckReport> check(const CheckOptions& what);  // check.cpp
 
  private:
   // What a change may take at worst.
@@ -242,6 +244,17 @@ class Core {
   Result<void> check_promises(const std::map<const Volume*, uint64_t>& promises,
                               const std::string& names) const;
 
+  // -- core_figures.cpp --------------------------------------------------------------------------
+  struct Counting;
+  bool begin_counting();
+  void finish_counting();
+  Result<bool> count_referenced(Lock& lock, Version& version);
+  bool figures_are_final() const;
+  SpaceInfo space_of(const Volume& volume) const;
+  SpaceInfo space_of(const Snapshot& snapshot) const;
+
+  Result<std::vector<SpaceInfo>> count_space() const;  // check_space.cpp
+
   // -- core_write.cpp ----------------------------------------------------------------------------
   // A block that is covered in part: its old content, and what it is to become.
   struct Edge {
@@ -329,6 +342,9 @@ class Core {
   void reclaimer();
   Result<bool> punch_step();
   uint64_t requests() const;
+  uint64_t requests_now();
+  bool is_stopping();
+  void count_figures(bool is_idle);
   void writer_back();
   void stop_threads();
   void prepare_ahead();
@@ -354,6 +370,8 @@ class Core {
   std::unique_ptr<SystemTree> system_tree_, older_system_tree_;  // of the live checkpoints
   std::shared_ptr<Running> running_;
   uint64_t running_tables_ = 0;  // that it has still to write
+  std::shared_ptr<Counting> counting_;
+  std::set<ObjectId> stale_volumes_;  // what comes back with them is to be counted
   std::optional<std::string> failure_;
   bool closing_ = false;
   uint64_t requests_when_punched_ = 0;

@@ -15,6 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kSyncInterval = 1s;  // what a crash can take from clients that never flush
 constexpr auto kIdleBeforeCheckpoint = 3s;
+constexpr auto kCountInterval = 10s;       // of space figures, beside clients
 constexpr uint64_t kWaitingMax = 256;      // blocks: a checkpoint itself frees some dozens
 constexpr auto kRetryPause = 5s;           // after an error
 constexpr uint64_t kPrepareBlocks = 1024;  // written ahead at once
@@ -93,14 +94,35 @@ void Core::checkpointer() {
   }
 }
 
+bool Core::is_stopping() {
+  const Lock lock(mutex_);
+  return stopping_;
+}
+
+uint64_t Core::requests_now() {
+  const Lock lock(mutex_);
+  return requests();
+}
+
 uint64_t Core::requests() const {
   return stats_.reads + stats_.writes + stats_.trims + stats_.zeroes;
+}
+
+// While others are busy, a bounded number of steps.
+void Core::count_figures(bool is_idle) {
+  constexpr int kSteps = 100;
+  for (int step = 0; is_idle || step < kSteps; step++) {
+    const uint64_t requests_before = requests_now();
+    const auto more = figures_step();
+    if (!more.ok() || !*more || is_stopping()) return;
+    is_idle = is_idle && requests_now() == requests_before;
+  }
 }
 
 // While requests come, reclaim gets a tenth of the time, and more as space gets short.
 void Core::reclaimer() {
   uint64_t requests_before = 0;
-  auto last_request = Clock::now();
+  auto last_request = Clock::now(), last_count = last_request;
   for (;;) {
     const auto began = Clock::now();
     const auto more = reclaim_step();
@@ -118,6 +140,14 @@ void Core::reclaimer() {
         checkpoint_requested_ = true;
         checkpoint_wanted_.notify_one();
       }
+      const auto since_count = end - last_count;
+      if (is_idle || since_count >= kCountInterval) {
+        lock.unlock();
+        count_figures(is_idle);
+        lock.lock();
+        last_count = Clock::now();
+      }
+      if (stopping_) return;
       reclaim_wanted_.wait_for(lock, kSyncInterval);
     } else if (last_request == end) {
       const uint64_t free_percent = allocator_->available() * 100 / allocator_->capacity();

@@ -201,6 +201,16 @@ StoreInfo Core::info() {
   info.format = kFormatVersion;
   info.capacity = superblock_.capacity;
   info.used = allocator_->allocated() * kBlockSize;
+  info.data = forest_.data_blocks * kBlockSize;
+  info.metadata = info.used - info.data;
+  info.promised = promised() * kBlockSize;
+  const bool has_promises = !forest_.reserved_volumes().empty();
+  const uint64_t reserve = reserve_blocks(has_promises) + (has_promises ? working_space() : 0);
+  const uint64_t available = allocator_->available();
+  info.reserve = std::min(available, reserve) * kBlockSize;
+  info.free = available * kBlockSize;
+  info.free -= std::min(info.free, reserve * kBlockSize + info.promised);
+  info.damaged_regions = allocator_->regions_given_up();
   info.waiting_for_reuse = allocator_->waiting() * kBlockSize;
   info.mount_generation = superblock_.generation;
   info.checkpoint = superblock_.newer.number;
@@ -216,6 +226,8 @@ StoreInfo Core::info() {
   for (const auto& [id, version] : forest_.versions()) {
     if (version->state != State::zombie) continue;
     info.zombies++;
+    const bool has_brothers = version->job == Job::none && version->children.size() > 1;
+    if (!has_brothers) info.waiting_for_reclaim += version->owned * kBlockSize;
     if (version->job == Job::none) continue;
     const double fraction =
         static_cast<double>(version->cursor.end) / static_cast<double>(kTreeBlocks);

@@ -39,6 +39,7 @@ bool fits_record(const std::byte* from, Forest::LoadedVersion& version,
   version.cursor = {load_le64(from + 32), static_cast<unsigned>(from[26])};
   version.owned = load_le64(from + 40);
   version.charged_to = load_le32(from + 28);
+  if (const uint64_t counted = load_le64(from + 48); counted > 0) version.referenced = counted - 1;
   if (state < 1 || state > 3 || job > 3 || version.cursor.level > kLevels) return false;
   if (version.root.is_hole()) return true;
   const uint64_t block = version.root.block();
@@ -89,6 +90,7 @@ Result<void> Core::load(const CheckpointRecord& checkpoint, const SystemTree& tr
     }
     return {};
   }));
+  forest_.data_blocks = checkpoint.data_blocks;
   TRY(tree.for_each(Area::objects, [&](uint64_t index, const Page& page) -> Result<void> {
     for (size_t i = 0; i < kObjectsPerBlock; i++) {
       const std::byte* record = page.data() + i * kObjectRecord;

@@ -15,6 +15,7 @@ constexpr uint64_t kSweepFraction = 16;
 Forest::Forest(NodeCache& nodes) : nodes_(nodes) {
   auto base = std::make_unique<Version>();
   base->state = State::snapshot;
+  base->counted_to = kTreeBlocks;
   versions_.emplace(0, std::move(base));
 }
 
@@ -55,20 +56,72 @@ Version* Forest::new_version(Version& parent, VersionId id) {
   fresh->id = id;
   fresh->parent = &parent;
   fresh->root = parent.root;
+  fresh->counted_to = parent.counted_to;
+  fresh->referenced = parent.referenced;
   nodes_.ref(fresh->root);
   parent.children.push_back(fresh.get());
   classify(parent);
   Version* version = fresh.get();
   versions_.emplace(id, std::move(fresh));
   touch(*version);
+  mark_stale(*version);
   return version;
+}
+
+void Forest::mark_stale(Version& changed) {
+  const auto mark = [this](Version& version) {
+    if (version.stale || version.id == 0) return;
+    version.stale = true;
+    stale_.insert(version.id);
+  };
+  if (changed.parent == nullptr) return;
+  if (changed.state != State::zombie && changed.parent->state != State::zombie) {
+    mark(changed);
+    return mark(*changed.parent);
+  }
+  Version* top = &changed;
+  while (top->parent != nullptr && top->parent->state == State::zombie) top = top->parent;
+  if (top->parent != nullptr) mark(*top->parent);
+  std::vector<Version*> left{top};
+  while (!left.empty()) {
+    Version* at = left.back();
+    left.pop_back();
+    if (at->state != State::zombie) {
+      mark(*at);
+    } else {
+      left.insert(left.end(), at->children.begin(), at->children.end());
+    }
+  }
+}
+
+void Forest::clear_stale(Version& version) {
+  version.stale = false;
+  stale_.erase(version.id);
 }
 
 void Forest::make_zombie(Version& version) {
   if (version.id == 0) return;
   version.state = State::zombie;
+  clear_stale(version);
+  mark_stale(version);
+  release_below(version);
   classify(version);
   touch(version);
+}
+
+// What this zombie created, the sweeps of those below it have let alone so far: it was to be seen
+// here.
+void Forest::release_below(const Version& version) {
+  std::vector<const Version*> left{&version};
+  while (!left.empty()) {
+    const Version* at = left.back();
+    left.pop_back();
+    for (Version* child : at->children) {
+      if (child->state != State::zombie) continue;
+      child->released += version.owned;
+      left.push_back(child);
+    }
+  }
 }
 
 Job Forest::job_for(const Version& version) {
@@ -151,6 +204,7 @@ bool Forest::take_snapshot(const SnapshotPiece& piece) {
   }
   if (named->id != 0) {
     named->state = State::snapshot;
+    mark_stale(*named);
     classify(*named);
     touch(*named);
   }
@@ -234,6 +288,7 @@ Version& Forest::begin_detached(Version& head) {
   nodes_.unref(zombie->root);
   zombie->root = Entry();
   zombie->state = State::zombie;
+  clear_stale(*zombie);
   zombie->charged_to = &head;
   head.debtors.push_back(zombie);
   classify(*zombie);
@@ -278,9 +333,12 @@ void Forest::remove(Version& version) {
   }
   parent.released++;
   classify(parent);
+  mark_stale(parent);
+  for (Version* child : version.children) mark_stale(*child);
   if (version.charged_to != nullptr) std::erase(version.charged_to->debtors, &version);
   nodes_.unref(version.root);
   if (!version.changed) changed_versions_.push_back(version.id);
+  removals_++;
   versions_.erase(version.id);
 }
 

@@ -51,6 +51,11 @@ struct Version {
   Version* charged_to = nullptr;  // of such a zombie: the head
   std::vector<Version*> debtors;  // of the head: those zombies, by id
   bool changed = false;
+  // Figures (figures.hpp). Data blocks in its tree before this block; kTreeBlocks: in all of it.
+  uint64_t counted_to = 0;
+  uint64_t referenced = 0;
+  bool stale = false;            // what is shared with others has changed since it was looked at
+  uint64_t not_shared = 0;       // blocks and nodes that nothing else visible has, as last counted
   Volume* volume = nullptr;      // whose head it is
   std::vector<Snapshot*> names;  // that refer to it
 };
@@ -79,6 +84,7 @@ struct Volume {
   bool destroyed = false;
   uint32_t attached = 0;                                       // open exports
   std::map<std::string, std::shared_ptr<Snapshot>> snapshots;  // by suffix
+  uint64_t gives_back = 0;  // by eradicating it, where that has to be counted; as last counted
   IoStats stats;
   RangeQueue ranges;
 };
@@ -147,6 +153,14 @@ class Forest {
   // The cursor is at the end: the version goes, or, if it was swept, stays.
   void finish_job(Version& version);
 
+  // What this version and its relatives have in common may have changed.
+  void mark_stale(Version& changed);
+  uint64_t removals() const { return removals_; }  // of versions, ever
+  const std::set<VersionId>& stale() const { return stale_; }
+  void clear_stale(Version& version);
+  // Of all versions together.
+  uint64_t data_blocks = 0;
+
   void touch(Version& version);
   void touch(const Volume& volume) { changed_objects_.insert(volume.id); }
 
@@ -161,6 +175,7 @@ class Forest {
     Cursor cursor;
     uint64_t owned;
     VersionId charged_to;
+    std::optional<uint64_t> referenced;
   };
   enum class ObjectType : uint8_t { volume = 1, snapshot = 2 };
   struct ObjectRecord {
@@ -194,6 +209,7 @@ class Forest {
  private:
   Version* new_version(Version& parent, VersionId id);
   void make_zombie(Version& version);
+  static void release_below(const Version& version);
   void classify(Version& version);
   void remove(Version& version);
   bool link_volume(const ObjectRecord& loaded);
@@ -205,6 +221,8 @@ class Forest {
   std::map<ObjectId, std::shared_ptr<Volume>> by_id_;
   std::map<ObjectId, std::shared_ptr<Snapshot>> snapshots_;
   std::set<const Volume*> reserved_;
+  std::set<VersionId> stale_;
+  uint64_t removals_ = 0;
   VersionId next_version_ = 1;
   ObjectId next_object_ = 1;
   std::map<Job, std::set<VersionId>> fit_for_;  // zombies, by job_for()

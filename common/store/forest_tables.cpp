@@ -54,6 +54,8 @@ void Forest::store_versions(uint64_t block, Page& page, std::vector<RootPlace>& 
     store_le32(to + 28, version.charged_to != nullptr ? version.charged_to->id : 0);
     store_le64(to + 32, version.cursor.end);
     store_le64(to + 40, version.owned);
+    const bool counted = version.counted_to == kTreeBlocks;
+    store_le64(to + 48, counted ? version.referenced + 1 : 0);
   }
 }
 
@@ -158,6 +160,8 @@ bool Forest::link(VersionId next_version, ObjectId next_object) {
     made->job = loaded.job;
     made->cursor = loaded.cursor;
     made->owned = loaded.owned;
+    made->counted_to = loaded.referenced ? kTreeBlocks : 0;
+    made->referenced = loaded.referenced.value_or(0);
     parent->children.push_back(made.get());
     versions_.emplace(id, std::move(made));
   }
@@ -183,6 +187,10 @@ bool Forest::link(VersionId next_version, ObjectId next_object) {
   for (const auto& [id, version] : versions_) {
     classify(*version);
     version->released = 1;  // what was counted is forgotten
+    if (id != 0 && version->state != State::zombie) {
+      version->stale = true;
+      stale_.insert(id);
+    }
     if (version->job == Job::none) continue;
     if (version->state != State::zombie || begun_ != nullptr) return false;
     if (!version->debtors.empty()) return false;

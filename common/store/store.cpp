@@ -175,6 +175,12 @@ IoStats Store::stats() { return core_->stats(); }
 Result<IoStats> Store::stats(const std::string& volume) { return core_->stats(volume); }
 
 Result<bool> Store::checkpoint_step() { return core_->checkpoint_step(); }
+Result<bool> Store::figures_step() { return core_->figures_step(); }
+
+Result<std::vector<SpaceInfo>> Store::space(const std::vector<std::string>& names) {
+  return core_->space(names);
+}
+
 Result<bool> Store::reclaim_step() { return core_->reclaim_step(); }
 Result<void> Store::checkpoint() { return core_->checkpoint(); }
 

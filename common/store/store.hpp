@@ -203,6 +203,9 @@ class Store {
   Result<ExtentList> diff(const std::string& target, const std::string& base, uint64_t offset,
                           size_t extents_max);
 
+  // What these volumes and snapshots take; all of them if none is named.
+  Result<std::vector<SpaceInfo>> space(const std::vector<std::string>& names);
+
   // -- I/O ----------------------------------------------------------------------------------------
   Result<std::shared_ptr<Export>> open_export(const std::string& name);
   // All that returned before this call is durable when it succeeds.
@@ -221,6 +224,7 @@ class Store {
   // Each does a bounded piece of work and returns whether there was any to do.
   Result<bool> checkpoint_step();
   Result<bool> reclaim_step();
+  Result<bool> figures_step();  // counts what space() tells
   // A whole checkpoint, now.
   Result<void> checkpoint();
 
@@ -237,11 +241,16 @@ struct CheckReport {
   uint64_t nodes = 0, data_blocks = 0, system_blocks = 0;  // visited
   uint64_t allocated_blocks = 0;
   uint64_t hidden_data_blocks = 0;  // that only zombies hold; counted if the data was read
+  std::vector<SpaceInfo> space;     // of all volumes and snapshots, if asked for
+};
+
+struct CheckOptions {
+  bool read_data = false;    // every data block is read and its checksum compared
+  bool count_space = false;  // takes memory for every block there is
 };
 
 // Checks a store at rest, without changing it: replays the journal in memory, walks every version
-// through pointers of its own, and compares with the bitmaps and `owned`. With `read_data` every
-// data block is read and its checksum compared.
-Result<CheckReport> check(disk::Disk& disk, const Options& options, bool read_data);
+// through pointers of its own, and compares with the bitmaps and `owned`.
+Result<CheckReport> check(disk::Disk& disk, const Options& options, const CheckOptions& what);
 
 }  // namespace vellum::store

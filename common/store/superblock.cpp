@@ -32,6 +32,7 @@ void store_checkpoint(const CheckpointRecord& checkpoint, std::byte* to) {
   store_le64(to + 24, checkpoint.next_object);
   store_entry(to + 32, checkpoint.system_root);
   store_le64(to + 48, checkpoint.allocated_blocks);
+  store_le64(to + 64, checkpoint.data_blocks);
 }
 
 CheckpointRecord load_checkpoint(const std::byte* from) {
@@ -42,6 +43,7 @@ CheckpointRecord load_checkpoint(const std::byte* from) {
   checkpoint.next_object = load_le64(from + 24);
   checkpoint.system_root = load_entry(from + 32);
   checkpoint.allocated_blocks = load_le64(from + 48);
+  checkpoint.data_blocks = load_le64(from + 64);
   return checkpoint;
 }
 

@@ -23,6 +23,7 @@ struct CheckpointRecord {
   uint64_t next_object = 1;
   Entry system_root;
   uint64_t allocated_blocks = 0;
+  uint64_t data_blocks = 0;
 };
 
 struct Superblock {

@@ -24,6 +24,7 @@ void Tree::free_target(Version& owner, const Entry& entry, unsigned level) {
   owner.owned--;
   forest_.touch(owner);
   if (level == 0) {
+    forest_.data_blocks--;
     allocator_.free(entry.block());
     return;
   }
@@ -95,14 +96,17 @@ void Tree::write(Version& head, uint64_t block, std::span<const Run> runs,
       const Entry old = node->entries[at];
       node->entries[at] = Entry::data(run.block + i, head.id, crcs[crc]);
       head.owned++;
+      forest_.data_blocks++;
       if (old.is_hole()) {
         node->used++;
+        if (block + crc < head.counted_to) head.referenced++;
       } else {
         release(head, old, block + crc, 0);
       }
     }
   }
   forest_.touch(head);
+  forest_.mark_stale(head);
 }
 
 bool Tree::any_allocated(const Entry& entry, unsigned level, uint64_t base, uint64_t first,
@@ -148,6 +152,34 @@ bool Tree::can_trim(const Version& head, uint64_t block, uint64_t count, Missing
   const size_t before = missing.size();
   find_missing_for_trim(head, head.root, kLevels, 0, block, block + count, missing);
   return missing.size() == before;
+}
+
+// How much data lies beneath, if that can be told from memory with little work.
+std::optional<uint64_t> Tree::count_cheaply(const Entry& entry, unsigned level) {
+  constexpr unsigned kLevelMax = 2;
+  if (entry.is_hole()) return 0;
+  if (level == 0) return 1;
+  const Node* node = level <= kLevelMax ? nodes_.find(entry) : nullptr;
+  if (node == nullptr) return std::nullopt;
+  if (level == 1) return node->used;
+  uint64_t sum = 0;
+  for (const Entry& child : node->entries) {
+    const auto below = count_cheaply(child, level - 1);
+    if (!below) return std::nullopt;
+    sum += *below;
+  }
+  return sum;
+}
+
+// The subtree is about to leave the head's tree as a whole.
+void Tree::uncount(Version& head, const Entry& entry, unsigned level, uint64_t base) {
+  if (base >= head.counted_to) return;
+  const auto count = count_cheaply(entry, level);
+  if (count && base + span_blocks(level) <= head.counted_to) {
+    head.referenced -= *count;
+  } else {
+    head.referenced = head.counted_to = 0;  // it is counted again in the background
+  }
 }
 
 void Tree::release_tree(Version& head, const Entry& entry, unsigned level, uint64_t base) {
@@ -214,6 +246,7 @@ void Tree::trim_slot(Version& head, Entry& slot, Node* parent, unsigned level, u
   if (base >= first && end <= last) {
     // The reference is held until the whole subtree has been looked at.
     const Entry old = slot;
+    uncount(head, old, level, base);
     slot = Entry();
     if (parent != nullptr) parent->used--;
     if (is_detached(head, old, level)) return detach(head, old, level, base);
@@ -239,6 +272,7 @@ void Tree::trim_slot(Version& head, Entry& slot, Node* parent, unsigned level, u
 void Tree::trim(Version& head, uint64_t block, uint64_t count) {
   trim_slot(head, head.root, nullptr, kLevels, 0, block, block + count);
   forest_.touch(head);
+  forest_.mark_stale(head);
 }
 
 }  // namespace vellum::store

@@ -62,6 +62,8 @@ class Tree {
   static VersionId kept_by_ancestors(const Version& head, uint64_t base);
   void let_go(Version& head, const Entry& entry, uint64_t block, unsigned level);
   void release(Version& head, const Entry& entry, uint64_t block, unsigned level);
+  std::optional<uint64_t> count_cheaply(const Entry& entry, unsigned level);
+  void uncount(Version& head, const Entry& entry, unsigned level, uint64_t base);
   void release_tree(Version& head, const Entry& entry, unsigned level, uint64_t base);
   bool is_detached(const Version& head, const Entry& entry, unsigned level) const;
   void find_missing_to_detach(const Version& head, unsigned level, uint64_t base,

@@ -95,6 +95,18 @@ struct IoStats {
   uint64_t checksum_errors = 0;
 };
 
+// What a volume or snapshot takes. Bytes.
+struct SpaceInfo {
+  std::string name;
+  uint64_t size = 0;
+  uint64_t referenced = 0;  // data, shared with others or not
+  uint64_t unique = 0;  // data and map that nothing else has: of a volume, its snapshots neither
+  uint64_t gives_back = 0;  // by eradicating it, of a volume with its snapshots
+  uint64_t promised = 0;    // to a reserved volume, beyond what it has
+  bool exact = false;       // else something is being counted, or reclaimed, still
+  bool operator==(const SpaceInfo&) const = default;
+};
+
 struct ReclaimProgress {
   std::string job;  // "drop"
   uint64_t version = 0;
@@ -107,8 +119,13 @@ struct StoreInfo {
   Uuid uuid{};
   uint32_t format = 0;
   uint64_t capacity = 0;
-  uint64_t used = 0;  // allocated: data and map of all versions, and the system tree
-  uint64_t waiting_for_reuse = 0;
+  uint64_t used = 0;                // allocated: data and map of all versions, and the system tree
+  uint64_t data = 0, metadata = 0;  // of `used`
+  uint64_t free = 0;                // for what is not promised to anybody
+  uint64_t promised = 0;            // to reserved volumes
+  uint64_t reserve = 0;             // for destroying and reclaiming in a full store
+  uint64_t waiting_for_reclaim = 0, waiting_for_reuse = 0;
+  uint64_t damaged_regions = 0;  // in which no space is taken any more
   uint64_t mount_generation = 0;
   uint64_t checkpoint = 0;  // number of the newest
   uint64_t journal_size = 0, journal_used = 0;

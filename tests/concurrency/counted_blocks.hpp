@@ -114,7 +114,7 @@ inline std::unique_ptr<store::Store> open_busy(SimulatedDisk& disk) {
 inline void check_at_rest(SimulatedDisk& disk) {
   store::Options options;
   options.background = false;
-  const auto report = demand_ok(store::check(disk, options, true), "check");
+  const auto report = demand_ok(store::check(disk, options, {.read_data = true}), "check");
   demand(report.errors.empty(), "check: " + (report.errors.empty() ? "" : report.errors[0]));
 }
 

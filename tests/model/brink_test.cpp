@@ -61,7 +61,7 @@ class Brink {
     const auto closed = store_->close();
     ASSERT_TRUE(closed.ok()) << closed.error().message;
     store_.reset();
-    const auto report = store::check(disk_, options_, true);
+    const auto report = store::check(disk_, options_, {.read_data = true});
     ASSERT_TRUE(report.ok()) << report.error().message;
     ASSERT_EQ(report->errors, std::vector<std::string>());
     ASSERT_EQ(errors_, std::vector<std::string>());

@@ -295,7 +295,7 @@ TEST_F(Opening, OfAStoreThatWasFormattedAgainShowsNothingOld) {
   EXPECT_EQ(read("v", 0, 4096), std::vector<std::byte>(4096));
   ASSERT_TRUE(store_->close().ok());
   store_.reset();
-  const auto report = store::check(disk_, options(), true);
+  const auto report = store::check(disk_, options(), {.read_data = true});
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->errors.empty());
 }

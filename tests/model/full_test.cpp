@@ -85,7 +85,7 @@ TEST(FullStore, StillReadsFlushesAndDeletes) {
   const Result<void> destroyed = store->destroy_volume("v", false);
   ASSERT_TRUE(destroyed.ok()) << destroyed.error().message;
   ASSERT_TRUE(store->close().ok());
-  const auto report = store::check(disk, options, true);
+  const auto report = store::check(disk, options, {.read_data = true});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->errors, std::vector<std::string>());
 }

@@ -253,9 +253,25 @@ store::CheckReport Driver::settle() {
   attached_.clear();
   while (demand_ok(store_->reclaim_step(), "reclaim")) {
   }
+  while (demand_ok(store_->figures_step(), "counting space")) {
+  }
+  const auto space = demand_ok(store_->space({}), "space");
   demand_ok(close(), "close");
   store_.reset();
-  return check_disk(disk_, "once reclaim was idle");
+  store::CheckReport report = check_disk(disk_, "once reclaim was idle");
+  demand(space.size() == report.space.size(), "space: how many there are");
+  for (size_t i = 0; i < space.size(); ++i) {
+    const store::SpaceInfo& told = space[i];
+    const store::SpaceInfo& counted = report.space[i];
+    const auto text = [](const store::SpaceInfo& info) {
+      return info.name + ": " + std::to_string(info.referenced / 4096) + " referenced, " +
+             std::to_string(info.unique / 4096) + " unique, " +
+             std::to_string(info.gives_back / 4096) + " to come back" +
+             (info.exact ? "" : ", not exact");
+    };
+    demand(told == counted, "space of " + text(told) + "; counted: " + text(counted));
+  }
+  return report;
 }
 
 void Driver::check_reclaim() {

@@ -13,7 +13,8 @@ store::CheckReport check_disk(SimulatedDisk& disk, const std::string& when) {
   store::Options options;
   options.background = false;
   options.cache_bytes = 1 << 20;
-  auto report = demand_ok(store::check(disk, options, true), "check " + when);
+  auto report = demand_ok(store::check(disk, options, {.read_data = true, .count_space = true}),
+                          "check " + when);
   std::string errors;
   for (size_t i = 0; i < report.errors.size() && i < 5; ++i) errors += "\n    " + report.errors[i];
   if (report.errors_total > 0 && disk.has_failed())
