@@ -91,8 +91,8 @@ class Core {
   std::optional<std::string> find_answer(const std::string& request_id);
 
   // core_queries.cpp
-  Result<AllocatedMap> allocated(const std::string& target, uint64_t offset, uint64_t length,
-                                 uint64_t chunk, bool hint);
+  Result<AllocatedMap> chunk_map(const std::string& target, const std::optional<std::string>& base,
+                                 uint64_t offset, uint64_t length, uint64_t chunk, bool hint);
   Result<ExtentList> extents(const std::string& target, const std::optional<std::string>& base,
                              uint64_t offset, size_t extents_max);
   Result<std::vector<Extent>> map(Export& from, uint64_t offset, uint64_t length,

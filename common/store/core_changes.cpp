@@ -173,7 +173,7 @@ Result<std::optional<uint64_t>> Core::first_allocated(Lock& lock, const Volume& 
   std::optional<uint64_t> next;
   TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
     if (volume.destroyed) return true;
-    next = next_allocated(nodes_, missing, volume.head->root, block, 1);
+    next = next_allocated(nodes_, missing, volume.head->root, block);
     return missing.empty();
   }));
   return next;

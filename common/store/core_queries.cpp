@@ -53,8 +53,9 @@ class Pin {
 
 }  // namespace
 
-Result<AllocatedMap> Core::allocated(const std::string& target, uint64_t offset, uint64_t length,
-                                     uint64_t chunk, bool hint) {
+Result<AllocatedMap> Core::chunk_map(const std::string& target,
+                                     const std::optional<std::string>& base, uint64_t offset,
+                                     uint64_t length, uint64_t chunk, bool hint) {
   if (chunk == 0) {
     chunk = std::max(kBlockSize, std::bit_ceil((length + kBitsMax - 1) / kBitsMax));
   } else if (!std::has_single_bit(chunk) || chunk < kBlockSize) {
@@ -63,6 +64,7 @@ Result<AllocatedMap> Core::allocated(const std::string& target, uint64_t offset,
   }
   Lock lock(mutex_);
   TRY_ASSIGN(const Target found, find_target(target));
+  TRY_ASSIGN(const Target other, find_target(base.value_or(target)));
   const uint64_t size = found.size();
   TRY(check_range(target, offset, length, size));
   const bool to_end = offset + length == size;
@@ -73,14 +75,15 @@ Result<AllocatedMap> Core::allocated(const std::string& target, uint64_t offset,
   const uint64_t chunks = std::min(kBitsMax, (length + chunk - 1) / chunk);
   const uint64_t scanned_max = std::min(length, chunks * chunk);
   const uint64_t first = offset / kBlockSize, last = blocks_of(offset + scanned_max);
-  const Pin pin(found);
+  const Pin pin(found), base_pin(other);
   AllocatedMap map;
   map.chunk = chunk;
   TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
-    if (pin.gone()) return true;
+    if (pin.gone() || base_pin.gone()) return true;
     const Entry& root = pin.root();
+    const Entry base_root = base ? base_pin.root() : Entry();
     ChunkWalk walk(nodes_, missing, first, last, chunk / kBlockSize);
-    walk.allocated(root);
+    walk.difference(root, base_root);
     if (!missing.empty()) return false;
     map.scanned_length =
         walk.reached() == last ? scanned_max : walk.reached() * kBlockSize - offset;
@@ -94,13 +97,15 @@ Result<AllocatedMap> Core::allocated(const std::string& target, uint64_t offset,
     }
     map.next_allocated.reset();
     if (hint && offset + map.scanned_length < size) {
-      const auto next = next_allocated(
-          nodes_, missing, root, (offset + map.scanned_length) / kBlockSize, chunk / kBlockSize);
-      if (next && *next * kBlockSize < size) map.next_allocated = *next * kBlockSize;
+      const uint64_t from = (offset + map.scanned_length) / kBlockSize;
+      const auto next = next_difference(nodes_, missing, root, base_root,
+                                        {from, blocks_of(size), chunk / kBlockSize});
+      if (next) map.next_allocated = *next * kBlockSize;
     }
     return missing.empty();
   }));
   if (pin.gone()) return pin.destroyed();
+  if (base_pin.gone()) return base_pin.destroyed();
   return map;
 }
 
@@ -142,7 +147,7 @@ Result<ExtentList> Core::extents(const std::string& target, const std::optional<
     reached = walk.reached();
     if (reached < last && !other) {
       // Jump over what holds nothing.
-      const auto next = next_allocated(nodes_, missing, root, reached, 1);
+      const auto next = next_allocated(nodes_, missing, root, reached);
       if (!missing.empty()) return false;
       reached = next ? std::min(*next, last) : last;
     }

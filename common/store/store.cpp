@@ -146,7 +146,12 @@ std::optional<std::string> Store::find_answer(const std::string& request_id) {
 
 Result<AllocatedMap> Store::allocated(const std::string& target, uint64_t offset, uint64_t length,
                                       uint64_t chunk, bool hint) {
-  return core_->allocated(target, offset, length, chunk, hint);
+  return core_->chunk_map(target, std::nullopt, offset, length, chunk, hint);
+}
+
+Result<AllocatedMap> Store::unshared(const std::string& target, const std::string& base,
+                                     uint64_t offset, uint64_t length, uint64_t chunk, bool hint) {
+  return core_->chunk_map(target, base, offset, length, chunk, hint);
 }
 
 Result<ExtentList> Store::extents(const std::string& target, uint64_t offset, size_t extents_max) {

@@ -197,6 +197,10 @@ class Store {
   // 4096; 0: the smallest with which the answer has at most 8,192 bits, which is also the limit.
   Result<AllocatedMap> allocated(const std::string& target, uint64_t offset, uint64_t length,
                                  uint64_t chunk, bool hint);
+  // Likewise the chunks in which `target` differs from `base`, whatever it has in common with
+  // others.
+  Result<AllocatedMap> unshared(const std::string& target, const std::string& base, uint64_t offset,
+                                uint64_t length, uint64_t chunk, bool hint);
   // Extents that hold data. extents_max: 1 to 65,536.
   Result<ExtentList> extents(const std::string& target, uint64_t offset, size_t extents_max);
   // What differs from `base`: kind zero reads as zeros in target and did not in base.

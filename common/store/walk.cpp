@@ -5,10 +5,34 @@
 
 namespace vellum::store {
 
-const Node* Walk::node(const Entry& entry, unsigned level) {
-  const Node* found = nodes_.find(entry);
-  if (found == nullptr) missing_.push_back({entry, level});
+namespace {
+
+const Node& empty_node() {
+  static const Node kEmpty;
+  return kEmpty;
+}
+
+// Of a hole, a node of holes. Null if it has to be read first.
+const Node* node_or_missing(NodeCache& nodes, MissingNodes& missing, const Entry& entry,
+                            unsigned level) {
+  if (entry.is_hole()) return &empty_node();
+  const Node* found = nodes.find(entry);
+  if (found == nullptr) missing.push_back({entry, level});
   return found;
+}
+
+// Of two entries with different targets: whether it is certain that some block before `last`
+// differs. No node is all holes, but what a node has may lie beyond the end.
+bool surely_differ(const Entry& entry, const Entry& other, unsigned level, uint64_t base,
+                   uint64_t last) {
+  if (level == 0) return true;
+  return (entry.is_hole() || other.is_hole()) && base + span_blocks(level) <= last;
+}
+
+}  // namespace
+
+const Node* Walk::node(const Entry& entry, unsigned level) {
+  return node_or_missing(nodes_, missing_, entry, level);
 }
 
 bool Walk::may_visit(uint64_t base) {
@@ -63,9 +87,8 @@ bool Walk::difference_at(const Entry& target, const Entry& base_entry, unsigned 
     return add(base, 1, target.is_hole() ? ExtentKind::zero : ExtentKind::data);
   }
   if (!may_visit(base)) return false;
-  static const Node kEmpty;
-  const Node* ours = target.is_hole() ? &kEmpty : node(target, level);
-  const Node* theirs = base_entry.is_hole() ? &kEmpty : node(base_entry, level);
+  const Node* ours = node(target, level);
+  const Node* theirs = node(base_entry, level);
   if (ours == nullptr || theirs == nullptr) return true;
   const uint64_t span = span_blocks(level - 1);
   for (size_t i = first_slot(level, base); i < kFanout; i++) {
@@ -77,26 +100,28 @@ bool Walk::difference_at(const Entry& target, const Entry& base_entry, unsigned 
   return true;
 }
 
-bool ChunkWalk::at(const Entry& entry, unsigned level, uint64_t base) {
+bool ChunkWalk::at(const Entry& entry, const Entry& other, unsigned level, uint64_t base) {
   const uint64_t end = base + span_blocks(level);
-  if (entry.is_hole() || base >= last_ || end <= first_) return true;
+  if (same_target(entry, other) || base >= last_ || end <= first_) return true;
   if (span_blocks(level) <= chunk_blocks_) {
     // Chunks are aligned, but the range may begin anywhere when it only reaches the end.
-    bits_[(std::max(base, first_) - first_) / chunk_blocks_] = true;
-    return true;
+    const uint64_t chunk = (std::max(base, first_) - first_) / chunk_blocks_;
+    if (bits_[chunk]) return true;
+    if (surely_differ(entry, other, level, base, last_)) {
+      bits_[chunk] = true;
+      return true;
+    }
   }
   if (++visited_ > kNodesMax) {
     reached_ = std::max(base, first_) / chunk_blocks_ * chunk_blocks_;
     return false;
   }
-  const Node* node = nodes_.find(entry);
-  if (node == nullptr) {
-    missing_.push_back({entry, level});
-    return true;
-  }
+  const Node* ours = node_or_missing(nodes_, missing_, entry, level);
+  const Node* theirs = node_or_missing(nodes_, missing_, other, level);
+  if (ours == nullptr || theirs == nullptr) return true;
   const uint64_t span = span_blocks(level - 1);
   for (size_t i = first_ > base ? (first_ - base) / span : 0; i < kFanout; i++) {
-    if (!at(node->entries[i], level - 1, base + i * span)) return false;
+    if (!at(ours->entries[i], theirs->entries[i], level - 1, base + i * span)) return false;
   }
   return true;
 }
@@ -104,19 +129,20 @@ bool ChunkWalk::at(const Entry& entry, unsigned level, uint64_t base) {
 namespace {
 
 std::optional<uint64_t> next_at(NodeCache& nodes, MissingNodes& missing, const Entry& entry,
-                                unsigned level, uint64_t base, uint64_t from,
-                                uint64_t chunk_blocks) {
-  if (entry.is_hole() || base + span_blocks(level) <= from) return std::nullopt;
-  if (span_blocks(level) <= chunk_blocks) return std::max(base, from);
-  const Node* node = nodes.find(entry);
-  if (node == nullptr) {
-    missing.push_back({entry, level});
-    return std::nullopt;
+                                const Entry& other, unsigned level, uint64_t base,
+                                const ChunkRange& in) {
+  if (same_target(entry, other)) return std::nullopt;
+  if (base >= in.last || base + span_blocks(level) <= in.from) return std::nullopt;
+  if (span_blocks(level) <= in.chunk_blocks && surely_differ(entry, other, level, base, in.last)) {
+    return std::max(base, in.from);
   }
+  const Node* ours = node_or_missing(nodes, missing, entry, level);
+  const Node* theirs = node_or_missing(nodes, missing, other, level);
+  if (ours == nullptr || theirs == nullptr) return std::nullopt;
   const uint64_t span = span_blocks(level - 1);
-  for (size_t i = from > base ? (from - base) / span : 0; i < kFanout; i++) {
-    const auto found =
-        next_at(nodes, missing, node->entries[i], level - 1, base + i * span, from, chunk_blocks);
+  for (size_t i = in.from > base ? (in.from - base) / span : 0; i < kFanout; i++) {
+    const auto found = next_at(nodes, missing, ours->entries[i], theirs->entries[i], level - 1,
+                               base + i * span, in);
     if (found || !missing.empty()) return found;
   }
   return std::nullopt;
@@ -124,11 +150,16 @@ std::optional<uint64_t> next_at(NodeCache& nodes, MissingNodes& missing, const E
 
 }  // namespace
 
-std::optional<uint64_t> next_allocated(NodeCache& nodes, MissingNodes& missing, const Entry& root,
-                                       uint64_t from, uint64_t chunk_blocks) {
-  const auto found = next_at(nodes, missing, root, kLevels, 0, from, chunk_blocks);
+std::optional<uint64_t> next_difference(NodeCache& nodes, MissingNodes& missing, const Entry& root,
+                                        const Entry& base, const ChunkRange& in) {
+  const auto found = next_at(nodes, missing, root, base, kLevels, 0, in);
   if (!found) return std::nullopt;
-  return *found / chunk_blocks * chunk_blocks;
+  return *found / in.chunk_blocks * in.chunk_blocks;
+}
+
+std::optional<uint64_t> next_allocated(NodeCache& nodes, MissingNodes& missing, const Entry& root,
+                                       uint64_t from) {
+  return next_difference(nodes, missing, root, Entry(), {from, kTreeBlocks, 1});
 }
 
 }  // namespace vellum::store

@@ -65,8 +65,8 @@ class Walk {
   std::vector<BlockExtent> extents_;
 };
 
-// A bit for each chunk of [first, last) in which anything is allocated. chunk_blocks: a power of
-// two.
+// A bit for each chunk of [first, last) in which anything is allocated, or differs. chunk_blocks: a
+// power of two.
 class ChunkWalk {
  public:
   ChunkWalk(NodeCache& nodes, MissingNodes& missing, uint64_t first, uint64_t last,
@@ -79,12 +79,13 @@ class ChunkWalk {
         reached_(last),
         bits_((last - first + chunk_blocks - 1) / chunk_blocks) {}
 
-  void allocated(const Entry& root) { at(root, kLevels, 0); }
+  // Where `root` differs from `base`; from a hole: what is allocated.
+  void difference(const Entry& root, const Entry& base) { at(root, base, kLevels, 0); }
   const std::vector<bool>& bits() const { return bits_; }
   uint64_t reached() const { return reached_; }  // a border of chunks, or the end
 
  private:
-  bool at(const Entry& entry, unsigned level, uint64_t base);
+  bool at(const Entry& entry, const Entry& other, unsigned level, uint64_t base);
 
   static constexpr size_t kNodesMax = 8192;
   NodeCache& nodes_;
@@ -95,9 +96,16 @@ class ChunkWalk {
   std::vector<bool> bits_;
 };
 
-// The first block at or after `from`, a multiple of `chunk_blocks`, in whose chunk something is
-// allocated, exact to the chunk.
+// Chunks of `chunk_blocks`, a power of two, from block `from`, a multiple of that, to block `last`.
+struct ChunkRange {
+  uint64_t from = 0, last = kTreeBlocks, chunk_blocks = 1;
+};
+
+// The first chunk of them, by its first block, in which something differs from `base`.
+std::optional<uint64_t> next_difference(NodeCache& nodes, MissingNodes& missing, const Entry& root,
+                                        const Entry& base, const ChunkRange& in);
+// The first block at or after `from` that is allocated.
 std::optional<uint64_t> next_allocated(NodeCache& nodes, MissingNodes& missing, const Entry& root,
-                                       uint64_t from, uint64_t chunk_blocks);
+                                       uint64_t from);
 
 }  // namespace vellum::store

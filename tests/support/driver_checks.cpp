@@ -106,7 +106,7 @@ void Driver::query(const Operation& operation) {
   const std::string& name = operation.names[0];
   const std::string& other = operation.names[1];
   const Content& content = *model_.content(name);
-  switch (random_.below(6)) {
+  switch (random_.below(7)) {
     case 0:
       return check_lists();
     case 1:
@@ -117,6 +117,8 @@ void Driver::query(const Operation& operation) {
       return check_diff(*store_, name, content, other, *model_.content(other), random_);
     case 4:
       return check_content(*demand_ok(open_export(name), name), content, random_);
+    case 5:
+      return check_unshared(*store_, name, other, content.size_bytes(), random_);
     default:
       return check_allocated(*store_, name, content, random_);
   }

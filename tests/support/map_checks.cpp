@@ -140,11 +140,21 @@ void check_map(store::Export& opened, const Content& content, Random& random) {
   }
 }
 
+namespace {
+
+bool bit_of(const store::AllocatedMap& map, uint64_t number) {
+  return (std::to_integer<unsigned>(map.bitmap[number / 8]) >> (number % 8) & 1) != 0;
+}
+
+uint64_t any_chunk(Random& random) { return random.chance(30) ? 0 : kBlock << random.below(12); }
+
+}  // namespace
+
 void check_allocated(store::Store& store, const std::string& name, const Content& content,
                      Random& random) {
   const std::string what = "allocated map of " + name;
   const uint64_t size = content.size_bytes();
-  uint64_t chunk = random.chance(30) ? 0 : kBlock << random.below(12);
+  uint64_t chunk = any_chunk(random);
   uint64_t offset = 0;
   for (int calls = 0; offset < size && calls < 50; ++calls) {
     uint64_t length = size - offset;
@@ -161,7 +171,7 @@ void check_allocated(store::Store& store, const std::string& name, const Content
     uint64_t set = 0;
     for (uint64_t i = 0; i < bits; ++i) {
       const uint64_t from = offset + i * chunk, to = std::min(from + chunk, end);
-      const bool is_set = (std::to_integer<unsigned>(map.bitmap[i / 8]) >> (i % 8) & 1) != 0;
+      const bool is_set = bit_of(map, i);
       set += is_set;
       const auto* next = content.next_block(from / kBlock);
       if (!is_set)
@@ -271,6 +281,38 @@ void check_diff(store::Store& store, const std::string& name, const Content& tar
            }
            demand_skippable(target, base, at, end, what);
          });
+}
+
+void check_unshared(store::Store& store, const std::string& name, const std::string& base,
+                    uint64_t size, Random& random) {
+  const std::string what = "what " + name + " does not share with " + base;
+  const auto list = demand_ok(store.diff(name, base, 0, 65536), what);
+  if (list.next_offset) return;
+  // The first byte at or after `from` that differs.
+  const auto next_difference = [&](uint64_t from) {
+    for (const Extent& extent : list.extents) {
+      if (extent.offset + extent.length > from) return std::max(from, extent.offset);
+    }
+    return size;
+  };
+  uint64_t chunk = any_chunk(random);
+  for (uint64_t offset = 0; offset < size;) {
+    const auto map =
+        demand_ok(store.unshared(name, base, offset, size - offset, chunk, true), what);
+    chunk = map.chunk;
+    const uint64_t end = offset + map.scanned_length;
+    uint64_t set = 0;
+    for (uint64_t at = offset; at < end; at += chunk) {
+      const bool differs = next_difference(at) < std::min(at + chunk, end);
+      demand(bit_of(map, (at - offset) / chunk) == differs, at_offset(what, at));
+      set += differs;
+    }
+    demand(map.allocated_chunks == set, what + ": allocated_chunks");
+    const uint64_t next = next_difference(end) / chunk * chunk;
+    demand(map.next_allocated.value_or(size) == (next_difference(end) < size ? next : size),
+           what + ": next_allocated");
+    offset = map.next_allocated.value_or(size);
+  }
 }
 
 }  // namespace vellum::support

@@ -23,5 +23,8 @@ void check_extents(store::Store& store, const std::string& name, const Content& 
                    Random& random);
 void check_diff(store::Store& store, const std::string& name, const Content& target,
                 const std::string& base_name, const Content& base, Random& random);
+// That what is unshared is what differs.
+void check_unshared(store::Store& store, const std::string& name, const std::string& base,
+                    uint64_t size, Random& random);
 
 }  // namespace vellum::support
