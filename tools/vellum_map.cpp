@@ -61,14 +61,15 @@ void print_bits(const std::vector<bool>& bits, uint64_t offset, uint64_t chunk, 
   }
 }
 
-void print_bitmap(const json& map, uint64_t offset) {
+void print_bitmap(const json& map, uint64_t offset, bool has_base) {
   const uint64_t chunk = std::max<uint64_t>(number_of(map, "chunk"), 1);
   const uint64_t scanned = number_of(map, "scanned_length");
   const uint64_t chunks = (scanned + chunk - 1) / chunk;
   print_bits(bits_of(text_of(map, "bitmap")), offset, chunk, chunks);
   print_line(text_of(map, "allocated_chunks") + " of " + counted(chunks, "chunk") + " of " +
              format_size(chunk) +
-             " hold data; next data beyond: " + text_of(map, "next_allocated"));
+             (has_base ? " differ; next that differs beyond: " : " hold data; next data beyond: ") +
+             text_of(map, "next_allocated"));
 }
 
 Result<void> bitmap(const Program& program, const Options& options) {
@@ -79,8 +80,11 @@ Result<void> bitmap(const Program& program, const Options& options) {
     if (!*text) continue;
     TRY_ASSIGN(params[name], size_argument(std::string("--") + name, **text));
   }
-  return program.show("bitmap.allocated", params,
-                      [&](const json& map) { print_bitmap(map, number_of(params, "offset")); });
+  if (options.base) params["base"] = *options.base;
+  return program.show(options.base ? "bitmap.unshared" : "bitmap.allocated", params,
+                      [&](const json& map) {
+                        print_bitmap(map, number_of(params, "offset"), options.base.has_value());
+                      });
 }
 
 // Appends `part` to `extents`; what was cut in two by the end of an answer becomes one again.
@@ -147,8 +151,9 @@ Result<void> extents(const Program& program, const Options& options) {
 
 void add_map_commands(CLI::App& app, Program& program) {
   auto options = std::make_shared<Options>();
-  CLI::App& map = *app.add_subcommand("bitmap", "Which chunks of a volume or snapshot hold data");
+  CLI::App& map = *app.add_subcommand("bitmap", "Which chunks hold data, or differ");
   map.add_option("TARGET", options->target, "VOLUME or VOLUME@SNAPSHOT")->required();
+  map.add_option("--base", options->base, "Which differ from this VOLUME[@SNAPSHOT] instead");
   map.add_option("--offset", options->offset, "Where to begin; a multiple of the chunk");
   map.add_option("--length", options->length, "How far to look (else to the end)");
   map.add_option("--chunk", options->chunk, "What a bit stands for, a power of two from 4K");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// vellum store, stats, call: the store of a running server, its counters, and any method by name.
+// vellum store, space, stats, call: the store of a running server, what takes its space, its
+// counters, and any method by name.
 #include <array>
 #include <memory>
 
@@ -12,6 +13,8 @@ namespace vellum::tools {
 namespace {
 
 struct Options {
+  std::vector<std::string> names;
+  std::optional<std::string> size;
   std::optional<std::string> volume;
   std::string method;
   std::string params = "{}";
@@ -22,11 +25,18 @@ std::string share(const json& info, const char* part, const char* whole) {
          percent(number_of(info, part), number_of(info, whole)) + ")";
 }
 
+void print_warning(const std::string& message) { print_line("WARNING: " + message); }
+
 void print_store(const json& info) {
   print({{"store", text_of(info, "name")},
          {"uuid", text_of(info, "uuid")},
          {"format", text_of(info, "format")},
          {"used", share(info, "used", "capacity")},
+         {"data, metadata", size_of(info, "data") + ", " + size_of(info, "metadata")},
+         {"free", size_of(info, "free")},
+         {"promised to reserved", size_of(info, "promised")},
+         {"kept for freeing", size_of(info, "reserve")},
+         {"waiting for reclaim", size_of(info, "waiting_for_reclaim")},
          {"waiting for reuse", size_of(info, "waiting_for_reuse")},
          {"volumes", text_of(info, "volumes")},
          {"snapshots", text_of(info, "snapshots")},
@@ -41,10 +51,49 @@ void print_store(const json& info) {
     print_line("reclaim: " + text_of(job, "job") + " of version " + text_of(job, "version") + ", " +
                size_of(job, "owned_bytes") + " to give back");
   }
+  const json warning = info.value("warning", json());
+  if (!warning.is_null()) print_warning(text_of(warning, "message"));
 }
 
 Result<void> store(const Program& program, const Options& /*options*/) {
   return program.show("store.get", json::object(), print_store);
+}
+
+Result<void> grow(const Program& program, const Options& options) {
+  json params = json::object();
+  if (options.size) {
+    TRY_ASSIGN(params["capacity"], size_argument("SIZE", *options.size));
+  }
+  return program.show("store.grow", params, [](const json& info) {
+    print_line("the store has a capacity of " + size_of(info, "capacity") + ", of which " +
+               size_of(info, "free") + " are free");
+  });
+}
+
+void print_space(const json& list) {
+  using Align = Table::Align;
+  Table table({{"NAME", Align::left},
+               {"SIZE", Align::right},
+               {"REFERENCED", Align::right},
+               {"UNIQUE", Align::right},
+               {"GIVES BACK", Align::right},
+               {"PROMISED", Align::right}});
+  bool any_inexact = false;
+  for (const json& space : list) {
+    const bool exact = space.value("exact", false);
+    any_inexact = any_inexact || !exact;
+    table.add({text_of(space, "name"), size_of(space, "size"), size_of(space, "referenced"),
+               size_of(space, "unique"), size_of(space, "gives_back") + (exact ? "" : "~"),
+               size_of(space, "promised")});
+  }
+  table.print();
+  if (any_inexact) print_line("~ still being counted");
+}
+
+Result<void> space(const Program& program, const Options& options) {
+  json params = json::object();
+  if (!options.names.empty()) params["names"] = options.names;
+  return program.show("space.get", params, print_space);
 }
 
 void print_stats(const json& stats) {
@@ -63,6 +112,9 @@ void print_stats(const json& stats) {
     table.add({title, text_of(stats, count), bytes == nullptr ? "" : size_of(stats, bytes)});
   }
   table.print();
+  if (stats.contains("warning") && !stats["warning"].is_null()) {
+    print_warning(text_of(stats, "warning"));
+  }
 }
 
 Result<void> stats(const Program& program, const Options& options) {
@@ -93,7 +145,19 @@ Result<void> call(const Program& program, const Options& options) {
 void add_store_commands(CLI::App& app, Program& program) {
   auto options = std::make_shared<Options>();
   CLI::App& info = *app.add_subcommand("store", "The store of the server: space, journal, reclaim");
-  on_parsed(info, program, options, store);
+  info.preparse_callback([&program, options](size_t /*arguments*/) {
+    program.action = [&program, options] { return store(program, *options); };
+  });
+
+  options = std::make_shared<Options>();
+  CLI::App& growth = *info.add_subcommand("grow", "Let the store become larger, while it is used");
+  growth.add_option("SIZE", options->size, "The new capacity (of a device: its size)");
+  on_parsed(growth, program, options, grow);
+
+  options = std::make_shared<Options>();
+  CLI::App& taken = *app.add_subcommand("space", "What volumes and snapshots take and give back");
+  taken.add_option("NAME", options->names, "Only these: VOLUME or VOLUME@SNAPSHOT");
+  on_parsed(taken, program, options, space);
 
   options = std::make_shared<Options>();
   CLI::App& counters =

@@ -43,6 +43,17 @@ ordered_json json_of(const store::SnapshotInfo& snapshot) {
           {"children", snapshot.children}};
 }
 
+ordered_json json_of(const store::SpaceWarning& warning) {
+  ordered_json candidates = ordered_json::array();
+  for (const store::EradicationCandidate& candidate : warning.candidates) {
+    candidates.push_back({{"name", candidate.name}, {"gives_back", candidate.gives_back}});
+  }
+  return {{"level", warning.level},
+          {"percent_full", warning.percent_full},
+          {"message", warning.message},
+          {"candidates", std::move(candidates)}};
+}
+
 ordered_json json_of(const store::ReclaimProgress& job) {
   return {{"job", job.job},
           {"version", job.version},
@@ -109,6 +120,18 @@ std::string encode(const store::ExtentList& list) {
                               {"next_offset", or_null(list.next_offset)}});
 }
 
+std::string encode(const std::vector<store::SpaceInfo>& list) {
+  return array_of(list, [](const store::SpaceInfo& space) {
+    return ordered_json{{"name", space.name},
+                        {"size", space.size},
+                        {"referenced", space.referenced},
+                        {"unique", space.unique},
+                        {"gives_back", space.gives_back},
+                        {"promised", space.promised},
+                        {"exact", space.exact}};
+  });
+}
+
 std::string encode(const store::IoStats& stats) {
   return to_text(ordered_json{{"reads", stats.reads},
                               {"read_bytes", stats.read_bytes},
@@ -122,7 +145,8 @@ std::string encode(const store::IoStats& stats) {
                               {"copies", stats.copies},
                               {"copy_bytes", stats.copy_bytes},
                               {"snapshots", stats.snapshots},
-                              {"checksum_errors", stats.checksum_errors}});
+                              {"checksum_errors", stats.checksum_errors},
+                              {"warning", or_null(stats.warning)}});
 }
 
 std::string encode(const store::StoreInfo& store) {
@@ -133,7 +157,14 @@ std::string encode(const store::StoreInfo& store) {
                               {"format", store.format},
                               {"capacity", store.capacity},
                               {"used", store.used},
+                              {"data", store.data},
+                              {"metadata", store.metadata},
+                              {"free", store.free},
+                              {"promised", store.promised},
+                              {"reserve", store.reserve},
+                              {"waiting_for_reclaim", store.waiting_for_reclaim},
                               {"waiting_for_reuse", store.waiting_for_reuse},
+                              {"damaged_regions", store.damaged_regions},
                               {"mount_generation", store.mount_generation},
                               {"checkpoint", store.checkpoint},
                               {"journal_size", store.journal_size},
@@ -146,6 +177,7 @@ std::string encode(const store::StoreInfo& store) {
                               {"versions", store.versions},
                               {"zombies", store.zombies},
                               {"read_only", or_null(store.read_only)},
+                              {"warning", store.warning ? json_of(*store.warning) : nullptr},
                               {"reclaim", std::move(reclaim)}});
 }
 

@@ -20,6 +20,7 @@ std::string encode(const store::SnapshotInfo& snapshot);
 std::string encode(const store::CopyInfo& copy);
 std::string encode(const store::AllocatedMap& map);
 std::string encode(const store::ExtentList& list);
+std::string encode(const std::vector<store::SpaceInfo>& list);
 std::string encode(const store::IoStats& stats);
 std::string encode(const store::StoreInfo& store);
 // What destroying answers: it is done, and nothing is left to be recovered.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// bitmap.* and extents.*: what is where. All of them read metadata only.
+// bitmap.*, extents.* and space.*: what is where, and what it takes. All of them read metadata
+// only.
 #include <algorithm>
 #include <string>
 
@@ -23,9 +24,9 @@ Result<uint64_t> size_of(store::Store& store, const std::string& target) {
   return volume.size;
 }
 
-// Without a length: up to the end. Never more than fits into one answer; the caller sees from
-// scanned_length how far it got.
-Result<store::AllocatedMap> allocated_map(const Call& call) {
+// With a base: where the target differs from it. Without a length: up to the end. Never more than
+// fits into one answer; the caller sees from scanned_length how far it got.
+Result<store::AllocatedMap> chunk_map(const Call& call, bool has_base) {
   const std::string& target = call.arguments.text("target");
   const uint64_t offset = call.arguments.number("offset");
   const uint64_t chunk = call.arguments.has("chunk") ? call.arguments.number("chunk") : 0;
@@ -44,12 +45,25 @@ Result<store::AllocatedMap> allocated_map(const Call& call) {
   }
   // A power of two times 8,192 cannot overflow: chunk is at most 4 PiB.
   if (chunk != 0) length = std::min(length, chunk * kBitsMax);
-  return call.store.allocated(target, offset, length, chunk, hint);
+  if (!has_base) return call.store.allocated(target, offset, length, chunk, hint);
+  return call.store.unshared(target, call.arguments.text("base"), offset, length, chunk, hint);
 }
 
 Result<std::string> allocated(const Call& call) {
-  TRY_ASSIGN(const store::AllocatedMap map, allocated_map(call));
+  TRY_ASSIGN(const store::AllocatedMap map, chunk_map(call, false));
   return encode(map);
+}
+
+Result<std::string> unshared(const Call& call) {
+  TRY_ASSIGN(const store::AllocatedMap map, chunk_map(call, true));
+  return encode(map);
+}
+
+Result<std::string> space(const Call& call) {
+  std::vector<std::string> names;
+  if (call.arguments.has("names")) names = call.arguments.texts("names");
+  TRY_ASSIGN(const std::vector<store::SpaceInfo> list, call.store.space(names));
+  return encode(list);
 }
 
 Result<std::string> list(const Call& call) {
@@ -89,8 +103,12 @@ std::vector<Method> query_methods() {
   const Parameter max = number("max", 1, kExtentsMax, "4096");
   return {
       {"bitmap.allocated", allocated, {target, offset, length, chunk(), flag("hint", true)}},
+      {"bitmap.unshared",
+       unshared,
+       {target, required("base", Kind::target), offset, length, chunk(), flag("hint", true)}},
       {"extents.list", list, {target, offset, max}},
       {"extents.diff", diff, {target, required("base", Kind::target), offset, max}},
+      {"space.get", space, {optional("names", Kind::targets)}},
   };
 }
 

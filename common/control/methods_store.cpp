@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// server.info, store.get and stats.get: what a client finds out first, and what an operator
-// watches.
+// server.info, store.* and stats.get: what a client finds out first, and what an operator watches.
 #include <nlohmann/json.hpp>
 
 #include "common/control/encode.hpp"
@@ -31,6 +30,13 @@ Result<std::string> server_info(const Call& call) {
 
 Result<std::string> store_get(const Call& call) { return encode(call.store.info()); }
 
+Result<std::string> store_grow(const Call& call) {
+  std::optional<uint64_t> capacity;
+  if (call.arguments.has("capacity")) capacity = call.arguments.number("capacity");
+  TRY_ASSIGN(const store::StoreInfo info, call.store.grow(capacity));
+  return encode(info);
+}
+
 Result<std::string> stats_get(const Call& call) {
   const auto volume = call.arguments.maybe_text("volume");
   if (!volume) return encode(call.store.stats());
@@ -41,9 +47,13 @@ Result<std::string> stats_get(const Call& call) {
 }  // namespace
 
 std::vector<Method> store_methods() {
+  Parameter capacity = optional("capacity", Kind::integer);
+  capacity.least = 1;
+  capacity.most = store::kCapacityMax;
   return {
       {"server.info", server_info, {}},
       {"store.get", store_get, {}},
+      {"store.grow", store_grow, {capacity}},
       {"stats.get", stats_get, {optional("volume", Kind::volume)}},
   };
 }

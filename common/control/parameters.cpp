@@ -51,6 +51,10 @@ std::string rule_of(const Parameter& parameter) {
       return "a snapshot, VOLUME@SUFFIX or the SUFFIX alone, both of them " + name_rule;
     case Kind::target:
       return "a volume or a snapshot, VOLUME or VOLUME@SUFFIX, both of them " + name_rule;
+    case Kind::targets:
+      return "an array of 1 to " + std::to_string(store::kGroupMax) +
+             " volumes and snapshots, each once, VOLUME or VOLUME@SUFFIX, both of them " +
+             name_rule;
     case Kind::integer:
       return integer_rule(parameter);
     case Kind::boolean:
@@ -74,14 +78,16 @@ bool is_integer(const json& value, const Parameter& parameter) {
          (!parameter.power_of_two || (number & (number - 1)) == 0);
 }
 
-bool is_group(const json& value) {
+bool is_group(const json& value, bool (*is_member)(const std::string&)) {
   if (!value.is_array() || value.empty() || value.size() > store::kGroupMax) return false;
   std::set<std::string> seen;
-  return std::all_of(value.begin(), value.end(), [&seen](const json& element) {
-    return element.is_string() && is_name(element.get_ref<const std::string&>()) &&
+  return std::all_of(value.begin(), value.end(), [&](const json& element) {
+    return element.is_string() && is_member(element.get_ref<const std::string&>()) &&
            seen.insert(element.get<std::string>()).second;
   });
 }
+
+bool is_target(const std::string& text) { return is_name(text) || is_snapshot_name(text); }
 
 bool is_text(const std::string& text, const Parameter& parameter) {
   switch (parameter.kind) {
@@ -92,7 +98,7 @@ bool is_text(const std::string& text, const Parameter& parameter) {
       return is_snapshot_name(text);
     case Kind::reference:
     case Kind::target:
-      return is_name(text) || is_snapshot_name(text);
+      return is_target(text);
     case Kind::choice:
       return std::count(parameter.choices.begin(), parameter.choices.end(), text) > 0;
     case Kind::request_id:
@@ -105,7 +111,9 @@ bool is_text(const std::string& text, const Parameter& parameter) {
 bool is_allowed(const json& value, const Parameter& parameter) {
   switch (parameter.kind) {
     case Kind::volumes:
-      return is_group(value);
+      return is_group(value, [](const std::string& name) { return is_name(name); });
+    case Kind::targets:
+      return is_group(value, is_target);
     case Kind::integer:
       return is_integer(value, parameter);
     case Kind::boolean:

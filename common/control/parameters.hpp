@@ -26,6 +26,7 @@ enum class Kind {
   snapshot,   // VOLUME@SUFFIX
   reference,  // a suffix, or VOLUME@SUFFIX
   target,     // a volume, or VOLUME@SUFFIX
+  targets,    // 1 to store::kGroupMax of them, each once
   integer,
   boolean,
   only_true,  // a boolean that cannot be false yet

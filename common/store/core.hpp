@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -100,7 +101,7 @@ class Core {
   StoreInfo info();
   Result<std::vector<SpaceInfo>> space(const std::vector<std::string>& names);  // core_figures.cpp
   Result<bool> figures_step();
-  Result<StoreInfo> grow(uint64_t capacity);  // core_space.cpp
+  Result<StoreInfo> grow(std::optional<uint64_t> capacity);  // core_space.cpp
   IoStats stats();
   Result<IoStats> stats(const std::string& volume);
 
@@ -244,6 +245,14 @@ class Core {
   Result<void> check_promises(const std::map<const Volume*, uint64_t>& promises,
                               const std::string& names) const;
 
+  // -- core_warnings.cpp -------------------------------------------------------------------------
+  uint64_t free_blocks() const;  // that are promised to nobody
+  std::vector<EradicationCandidate> eradication_candidates() const;
+  std::string warning_text(unsigned level, unsigned percent) const;
+  void warn(unsigned level, unsigned percent);
+  void look_at_space();
+  void note_full();
+
   // -- core_figures.cpp --------------------------------------------------------------------------
   struct Counting;
   bool begin_counting();
@@ -372,6 +381,8 @@ class Core {
   uint64_t running_tables_ = 0;  // that it has still to write
   std::shared_ptr<Counting> counting_;
   std::set<ObjectId> stale_volumes_;  // what comes back with them is to be counted
+  std::optional<SpaceWarning> warning_;
+  std::chrono::steady_clock::time_point looked_at_space_, candidates_found_;
   std::optional<std::string> failure_;
   bool closing_ = false;
   uint64_t requests_when_punched_ = 0;

@@ -131,6 +131,7 @@ void Core::reclaimer() {
     if (stopping_) return;
     if (requests() != requests_before) last_request = end;
     requests_before = requests();
+    look_at_space();
     if (!more.ok()) {
       reclaim_wanted_.wait_for(lock, kRetryPause);
     } else if (!*more) {

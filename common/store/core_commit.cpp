@@ -170,7 +170,10 @@ Result<void> Core::admit(Lock& lock, const Cost& cost, Wait wait, Admission& adm
       continue;
     }
     if (cost.takes_space() && !has_room(cost)) {
-      if (!space_comes_back(lock, commits_at_start)) return full_error();
+      if (!space_comes_back(lock, commits_at_start)) {
+        note_full();
+        return full_error();
+      }
       TRY(wait_for_checkpoint(lock, wait));
       continue;
     }

@@ -211,10 +211,10 @@ StoreInfo Core::info() {
   info.promised = promised() * kBlockSize;
   const bool has_promises = !forest_.reserved_volumes().empty();
   const uint64_t reserve = reserve_blocks(has_promises) + (has_promises ? working_space() : 0);
-  const uint64_t available = allocator_->available();
-  info.reserve = std::min(available, reserve) * kBlockSize;
-  info.free = available * kBlockSize;
-  info.free -= std::min(info.free, reserve * kBlockSize + info.promised);
+  info.reserve = std::min(allocator_->available(), reserve) * kBlockSize;
+  info.free = free_blocks() * kBlockSize;
+  look_at_space();
+  info.warning = warning_;
   info.damaged_regions = allocator_->regions_given_up();
   info.waiting_for_reuse = allocator_->waiting() * kBlockSize;
   info.mount_generation = superblock_.generation;
@@ -245,7 +245,10 @@ StoreInfo Core::info() {
 
 IoStats Core::stats() {
   const Lock lock(mutex_);
-  return stats_;
+  IoStats stats = stats_;
+  look_at_space();
+  if (warning_) stats.warning = warning_->message;
+  return stats;
 }
 
 Result<IoStats> Core::stats(const std::string& volume) {

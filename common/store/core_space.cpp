@@ -127,22 +127,29 @@ Error Core::full_error() const {
   return {Errc::no_space, message + ": eradicate volumes or snapshots, or let the store grow"};
 }
 
-Result<StoreInfo> Core::grow(uint64_t capacity) {
+Result<StoreInfo> Core::grow(std::optional<uint64_t> wanted) {
   TRY(disk_.refresh_size());
+  if (!wanted && disk_.can_grow()) {
+    return Error{Errc::invalid_argument,
+                 disk_.name() +
+                     " is a file, which has no size of its own: say how large the store "
+                     "may become"};
+  }
+  const uint64_t capacity = wanted.value_or(disk_.size_bytes());
   {
     const std::lock_guard one(checkpoint_mutex_);  // it writes superblocks, too
     Lock lock(mutex_);
     if (failure_) return failure_error();
     Superblock next = superblock_;
     next.capacity = capacity / kBlockSize * kBlockSize;
-    const std::string fault = geometry_fault(next);
-    if (!fault.empty()) return Error{Errc::invalid_argument, "the store cannot grow so: " + fault};
     if (next.capacity < superblock_.capacity) {
       return Error{Errc::invalid_argument, "the store " + disk_.name() + " has a capacity of " +
                                                format_size(superblock_.capacity) +
                                                ", and it cannot shrink to " +
                                                format_size(capacity)};
     }
+    const std::string fault = geometry_fault(next);
+    if (!fault.empty()) return Error{Errc::invalid_argument, "the store cannot grow so: " + fault};
     if (!disk_.can_grow() && next.capacity > disk_.size_bytes()) {
       return Error{
           Errc::invalid_argument,
@@ -151,6 +158,7 @@ Result<StoreInfo> Core::grow(uint64_t capacity) {
     if (next.capacity > superblock_.capacity) {
       TRY(write_next_superblock(lock, next));
       allocator_->grow(next.capacity / kBlockSize);
+      looked_at_space_ = {};
       log(1, "the store has grown to " + format_size(next.capacity));
     }
   }

@@ -175,7 +175,7 @@ void Store::flush_async(std::function<void(Result<void>)> done) {
 
 StoreInfo Store::info() { return core_->info(); }
 
-Result<StoreInfo> Store::grow(uint64_t capacity) { return core_->grow(capacity); }
+Result<StoreInfo> Store::grow(std::optional<uint64_t> capacity) { return core_->grow(capacity); }
 IoStats Store::stats() { return core_->stats(); }
 Result<IoStats> Store::stats(const std::string& volume) { return core_->stats(volume); }
 

@@ -220,7 +220,7 @@ class Store {
   StoreInfo info();
   // To a larger capacity, in bytes, while all goes on; durable when it returns. A device's end is
   // the limit, and it may have grown since the store was opened.
-  Result<StoreInfo> grow(uint64_t capacity);
+  Result<StoreInfo> grow(std::optional<uint64_t> capacity);
   IoStats stats();
   Result<IoStats> stats(const std::string& volume);
 

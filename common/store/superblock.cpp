@@ -17,7 +17,6 @@ constexpr uint64_t kPartMin = 16 << 10;
 constexpr uint64_t kSegmentMax = 1 << 30;
 constexpr uint64_t kRegionMax = kRegionBlocksMax * kBlockSize;
 constexpr uint64_t kJournalSectorsMin = 16, kJournalSectorsMax = 1 << 20;
-constexpr uint64_t kCapacityMax = uint64_t{1} << 56;  // what 48 bits of sectors can address, half
 constexpr size_t kCrcAt = 8, kOlderAt = 256, kNewerAt = 384;
 
 bool power_of_two_within(uint64_t value, uint64_t least, uint64_t most) {

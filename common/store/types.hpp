@@ -20,6 +20,8 @@ namespace vellum::store {
 
 inline constexpr uint64_t kVolumeSizeMax = uint64_t{4} << 50;  // 4 PiB
 inline constexpr uint64_t kVolumeSizeUnit = 512;
+// Of a store: half of what 48 bits of sectors can address.
+inline constexpr uint64_t kCapacityMax = uint64_t{1} << 56;
 inline constexpr size_t kNameLengthMax = 63;  // of a volume, and of a snapshot's suffix
 inline constexpr size_t kRequestIdLengthMax = 128;
 inline constexpr size_t kGroupMax = 256;              // volumes in one snapshot.create
@@ -93,6 +95,7 @@ struct IoStats {
   uint64_t copies = 0, copy_bytes = 0;  // clone, copy and revert; bytes: the size of the result
   uint64_t snapshots = 0;
   uint64_t checksum_errors = 0;
+  std::optional<std::string> warning;  // of the whole store: SpaceWarning's message
 };
 
 // What a volume or snapshot takes. Bytes.
@@ -114,6 +117,19 @@ struct ReclaimProgress {
   double fraction = 0;       // of the address space passed, 0 to 1
 };
 
+struct EradicationCandidate {
+  std::string name;
+  uint64_t gives_back = 0;  // bytes
+};
+
+// That space is getting short.
+struct SpaceWarning {
+  unsigned level = 0;  // 75, 90; 100: changes that need space have been refused
+  unsigned percent_full = 0;
+  std::vector<EradicationCandidate> candidates;  // those that give back most first
+  std::string message;
+};
+
 struct StoreInfo {
   std::string name;  // of the disk
   Uuid uuid{};
@@ -132,6 +148,7 @@ struct StoreInfo {
   uint64_t cache_size = 0, cache_used = 0, cache_dirty = 0;
   uint64_t volumes = 0, snapshots = 0, versions = 0, zombies = 0;
   std::optional<std::string> read_only;  // why the store takes no changes any more
+  std::optional<SpaceWarning> warning;
   std::vector<ReclaimProgress> reclaim;
 };
 

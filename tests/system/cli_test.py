@@ -61,15 +61,15 @@ class Server:
 
 
 @contextlib.contextmanager
-def server():
-    with harness.folder() as folder, harness.Daemon(folder) as daemon:
+def server(*arguments):
+    with harness.folder() as folder, harness.Daemon(folder, *arguments) as daemon:
         yield Server(daemon)
 
 
-def write(daemon, volume, *offsets):
+def write(daemon, volume, *offsets, size=4096):
     handle = daemon.connect(volume)
     for offset in offsets:
-        handle.pwrite(b"x" * 4096, offset)
+        handle.pwrite(b"x" * size, offset)
     handle.shutdown()
     harness.wait_for(lambda: not daemon.call("volume.get", name=volume)["attached"], "detached")
 
@@ -170,6 +170,35 @@ def maps():
 
 
 @case
+def space():
+    """space lists what each takes; a store that gets full warns, and has room once it has grown."""
+    with server("--capacity", "128M") as s:
+        s.text("volume", "create", "db", "256M")
+        write(s.daemon, "db", *range(0, 8 * MIB, MIB), size=MIB)
+        s.text("snapshot", "create", "db", "--suffix", "s")
+        write(s.daemon, "db", *range(0, 4 * MIB, MIB), size=MIB)
+        harness.wait_for(lambda: all(one["exact"] for one in s.json("space")), "exact figures")
+        db, snapshot = s.json("space")
+        assert (db["referenced"], snapshot["referenced"]) == (8 * MIB, 8 * MIB)
+        assert 4 * MIB < snapshot["unique"] == snapshot["gives_back"] < 4.1 * MIB
+        assert 12 * MIB < db["gives_back"] < 12.2 * MIB
+        assert s.json("space", "db@s") == [snapshot]
+        rows = [line.split() for line in s.text("space", "db").splitlines()]
+        assert rows[0][:4] == ["NAME", "SIZE", "REFERENCED", "UNIQUE"] and rows[1][0] == "db"
+        s.refused("space", "db@no", words=["db@no"])
+        drawn = s.text("bitmap", "db", "--base", "db@s", "--length", "8M", "--chunk", "1M")
+        assert drawn.splitlines()[0].split() == ["0", "####...."], drawn
+        write(s.daemon, "db", *range(100 * MIB, 138 * MIB, MIB), size=MIB)
+        harness.wait_for(lambda: s.json("store")["warning"] is not None, "a warning")
+        assert s.json("store")["warning"]["candidates"][0]["name"] == "db@s"
+        assert "WARNING: " in s.text("store") and "db@s" in s.text("stats")
+        s.refused("store", "grow", "64M", words=["shrink"])
+        s.refused("store", "grow", words=["large"])
+        assert "1 GiB" in s.text("store", "grow", "1G")
+        assert s.json("store")["warning"] is None
+
+
+@case
 def many_extents():
     """extents follows next_offset through more answers than one."""
     with server() as s:
@@ -195,6 +224,7 @@ def state_of_the_server():
         assert s.text("stats", "db").splitlines()[0] == counters[0]
         shown = s.text("store")
         assert re.search(r"^volumes +1$", shown, re.M) and re.search(r"^read-only +-$", shown, re.M)
+        assert re.search(r"^data, metadata +", shown, re.M) and "WARNING" not in shown
         assert json.loads(s.text("call", "volume.list"))[0]["name"] == "db"
         assert json.loads(s.text("call", "server.info"))["protocol_version"] == 1
 

@@ -45,12 +45,13 @@ TEST_F(ControlMethods, ServerInfoSaysWhatIsServedAndByWhom) {
 }
 
 TEST_F(ControlMethods, TheTableIsTheOneThatWasPromised) {
-  EXPECT_EQ(
-      result("server.info")["methods"],
-      json({"bitmap.allocated", "extents.diff", "extents.list", "server.info", "snapshot.create",
-            "snapshot.destroy", "snapshot.get", "snapshot.list", "stats.get", "store.get",
-            "volume.clone", "volume.copy", "volume.create", "volume.destroy", "volume.get",
-            "volume.list", "volume.rename", "volume.resize", "volume.revert"}));
+  EXPECT_EQ(result("server.info")["methods"],
+            json({"bitmap.allocated", "bitmap.unshared", "extents.diff",     "extents.list",
+                  "server.info",      "snapshot.create", "snapshot.destroy", "snapshot.get",
+                  "snapshot.list",    "space.get",       "stats.get",        "store.get",
+                  "store.grow",       "volume.clone",    "volume.copy",      "volume.create",
+                  "volume.destroy",   "volume.get",      "volume.list",      "volume.rename",
+                  "volume.resize",    "volume.revert"}));
 }
 
 TEST_F(ControlMethods, AVolumeIsShownInFull) {
@@ -343,6 +344,44 @@ TEST_F(ControlMethods, StoreGetCountsItsObjects) {
   EXPECT_TRUE(info["reclaim"].is_array());
   EXPECT_GT(info["capacity"].get<uint64_t>(), 0U);
   EXPECT_LE(info["used"].get<uint64_t>(), info["capacity"].get<uint64_t>());
+}
+
+TEST_F(ControlMethods, WhatIsUnsharedIsWhatDiffers) {
+  result("volume.create", {{"name", "db"}, {"size", 1 << 20}});
+  write("db", 0, std::string(8192, 'a'));
+  result("snapshot.create", {{"sources", {"db"}}, {"suffix", "s"}});
+  write("db", 65536, std::string(4096, 'b'));
+  const json map =
+      result("bitmap.unshared", {{"target", "db"}, {"base", "db@s"}, {"chunk", 65536}});
+  EXPECT_EQ(map["bitmap"], "AgA=");
+  EXPECT_EQ(map["allocated_chunks"], 1);
+  const json params{{"target", "db"}, {"base", "db@s"}, {"chunk", 4096}, {"length", 4096}};
+  const json first = result("bitmap.unshared", params);
+  EXPECT_EQ(first["allocated_chunks"], 0);
+  EXPECT_EQ(first["next_allocated"], 65536);
+  expect_refused(Code::not_found, "bitmap.unshared", {{"target", "db"}, {"base", "db@no"}},
+                 "db@no");
+}
+
+TEST_F(ControlMethods, SpaceIsOfAllOrOfTheNamed) {
+  result("volume.create", {{"name", "a"}, {"size", 1 << 20}});
+  result("volume.create", {{"name", "b"}, {"size", 1 << 20}, {"provision", "reserved"}});
+  result("snapshot.create", {{"sources", {"a"}}, {"suffix", "s"}});
+  write("a", 0, std::string(8192, 'a'));
+  EXPECT_EQ(result("space.get").size(), 3U);
+  const json named = result("space.get", {{"names", {"b", "a"}}});
+  EXPECT_EQ(named[0]["name"], "b");
+  EXPECT_GT(named[0]["promised"], 1 << 20);
+  EXPECT_EQ(named[1]["name"], "a");
+  EXPECT_EQ(named[1]["referenced"], 8192);
+  expect_refused(Code::not_found, "space.get", {{"names", {"a", "a@no"}}}, "a@no");
+}
+
+TEST_F(ControlMethods, AStoreGrowsAndDoesNotShrink) {
+  EXPECT_EQ(result("store.grow", {{"capacity", uint64_t{2} << 30}})["capacity"], uint64_t{2} << 30);
+  EXPECT_EQ(result("store.get")["capacity"], uint64_t{2} << 30);
+  expect_refused(Code::invalid_params, "store.grow", {{"capacity", uint64_t{1} << 30}}, "shrink");
+  expect_refused(Code::invalid_params, "store.grow", json::object(), "how large");
 }
 
 }  // namespace

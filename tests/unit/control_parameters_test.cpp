@@ -50,11 +50,11 @@ std::vector<json> plus(std::vector<json> values, const std::vector<json>& more) 
   return values;
 }
 
-std::vector<json> bad_groups() {
+std::vector<json> bad_groups(const std::vector<json>& bad_members) {
   json many = json::array();
   for (int i = 0; i < 257; ++i) many.push_back("v" + std::to_string(i));
   std::vector<json> groups{"a", 1, true, json::array(), {"a", "a"}, many};
-  for (const json& name : plus(bad_names(), {"a@b"})) groups.push_back({"b", name});
+  for (const json& name : bad_members) groups.push_back({"b", name});
   return groups;
 }
 
@@ -69,7 +69,9 @@ std::vector<json> bad_values(const Parameter& parameter) {
     case Kind::target:
       return bad_names();
     case Kind::volumes:
-      return bad_groups();
+      return bad_groups(plus(bad_names(), {"a@b"}));
+    case Kind::targets:
+      return bad_groups(bad_names());
     case Kind::integer:
       return bad_integers();
     case Kind::boolean:
@@ -99,6 +101,8 @@ json good_params(std::string_view method) {
       {"snapshot.get", {{"name", "a@s"}}},
       {"snapshot.destroy", {{"name", "a@s"}}},
       {"bitmap.allocated", {{"target", "a"}}},
+      {"bitmap.unshared", {{"target", "a"}, {"base", "a@s"}}},
+      {"store.grow", {{"capacity", 1 << 30}}},
       {"extents.list", {{"target", "a"}}},
       {"extents.diff", {{"target", "a"}, {"base", "a@s"}}},
   };

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// A store that is getting full says so in time, and what could be eradicated.
+#include <algorithm>
+#include <array>
+
+#include "common/base/units.hpp"
+#include "common/store/core.hpp"
+
+namespace vellum::store {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::array<unsigned, 2> kWarningLevels{75, 90};  // percent
+constexpr unsigned kFull = 100;
+constexpr unsigned kHysteresis = 2;
+constexpr auto kLookInterval = std::chrono::seconds(1);
+constexpr auto kCandidatesInterval =
+    std::chrono::seconds(60);  // to find them, all snapshots are looked at
+constexpr size_t kCandidatesMax = 3;
+
+std::string enumerate(const std::vector<EradicationCandidate>& candidates) {
+  std::string text;
+  for (const EradicationCandidate& candidate : candidates) {
+    text += (text.empty() ? "\"" : ", \"") + candidate.name + "\" (" +
+            format_size(candidate.gives_back) + ")";
+  }
+  return text;
+}
+
+}  // namespace
+
+uint64_t Core::free_blocks() const {
+  const bool has_promises = !forest_.reserved_volumes().empty();
+  const uint64_t kept =
+      reserve_blocks(has_promises) + (has_promises ? working_space() : 0) + promised();
+  const uint64_t available = allocator_->available();
+  return available - std::min(available, kept);
+}
+
+// By what is at hand of the figures, the snapshots that would give back most.
+std::vector<EradicationCandidate> Core::eradication_candidates() const {
+  std::vector<std::pair<uint64_t, const Snapshot*>> best;
+  for (const auto& [name, volume] : forest_.volumes()) {
+    for (const auto& [suffix, snapshot] : volume->snapshots) {
+      const Version& version = *snapshot->version;
+      const uint64_t blocks = version.children.empty() ? version.owned : version.not_shared;
+      if (blocks == 0 || version.names.size() != 1) continue;
+      best.emplace_back(blocks, snapshot.get());
+      std::sort(best.rbegin(), best.rend());
+      if (best.size() > kCandidatesMax) best.pop_back();
+    }
+  }
+  std::vector<EradicationCandidate> candidates;
+  for (const auto& [blocks, snapshot] : best) {
+    const SpaceInfo space = space_of(*snapshot);
+    if (space.gives_back > 0) candidates.push_back({space.name, space.gives_back});
+  }
+  return candidates;
+}
+
+std::string Core::warning_text(unsigned level, unsigned percent) const {
+  std::string text = "the store " + disk_.name() + " is ";
+  text += level == kFull ? "full, writes that need space are refused"
+                         : std::to_string(percent) + " % full";
+  const auto& candidates = warning_->candidates;
+  return text + (candidates.empty() ? ": eradicate volumes or snapshots, or let the store grow"
+                                    : ": what could be eradicated first is " +
+                                          enumerate(candidates) + "; or let the store grow");
+}
+
+void Core::warn(unsigned level, unsigned percent) {
+  const auto now = Clock::now();
+  const unsigned before = warning_ ? warning_->level : 0;
+  if (level == 0) {
+    if (before != 0) {
+      log(1, "the store " + disk_.name() + " is " + std::to_string(percent) +
+                 " % full, no longer " + std::to_string(before) + " %");
+    }
+    warning_.reset();
+    return;
+  }
+  if (!warning_) warning_.emplace();
+  if (level != before || now - candidates_found_ >= kCandidatesInterval) {
+    warning_->candidates = eradication_candidates();
+    candidates_found_ = now;
+  }
+  warning_->level = level;
+  warning_->percent_full = percent;
+  warning_->message = warning_text(level, percent);
+  if (level > before) log(level == kFull ? 3 : 2, warning_->message);
+}
+
+void Core::look_at_space() {
+  const auto now = Clock::now();
+  if (options_.background && now - looked_at_space_ < kLookInterval) return;
+  looked_at_space_ = now;
+  const uint64_t capacity = allocator_->capacity();
+  const auto percent = static_cast<unsigned>((capacity - free_blocks()) * 100 / capacity);
+  const unsigned before = warning_ ? warning_->level : 0;
+  unsigned level = 0;
+  for (const unsigned threshold : {kWarningLevels[0], kWarningLevels[1], kFull}) {
+    if (percent + (before >= threshold ? kHysteresis : 0) >= threshold) level = threshold;
+  }
+  warn(level, percent);
+}
+
+// A change has been refused.
+void Core::note_full() {
+  if (!warning_ || warning_->level != kFull) warn(kFull, kFull);
+}
+
+}  // namespace vellum::store
