@@ -97,6 +97,7 @@ int main_checked(int argc, char** argv) {
     return 0;
   }
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error of writing (EFBIG)
   raise_descriptor_limit();
   start_log(command_line->options->log_level);
   const Result<void> served = serve(*command_line->options);

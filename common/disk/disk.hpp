@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -63,6 +64,10 @@ class Disk {
 
   // Looks again how large the disk is: a device may have been made larger.
   virtual Result<void> refresh_size() { return {}; }
+
+  // What the file system that holds the file can still take; nothing if that is not known, or if
+  // it does not grow.
+  virtual std::optional<uint64_t> room_bytes() const { return std::nullopt; }
 
   // True for a file, whose capacity is a number chosen by its owner.
   virtual bool can_grow() const = 0;

@@ -6,6 +6,7 @@
 #include <linux/magic.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -217,7 +218,16 @@ bool FileDisk::lies_in_memory(const Descriptor& descriptor) {
 
 Result<void> FileDisk::prepare(uint64_t offset, uint64_t length) {
   TRY(check_writable());
-  if (kind_ == Kind::device || in_memory_) return {};
+  if (kind_ == Kind::device) return {};
+  if (in_memory_) {
+    // Written twice, it would only be slower; but it has to be there.
+    if (::fallocate(descriptor_.number(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                    static_cast<off_t>(length)) != 0 &&
+        errno != EOPNOTSUPP) {
+      return os_error(path_, "allocate space in it", errno);
+    }
+    return {};
+  }
   const uint64_t end = offset + length;
   while (offset < end) {
     const off_t hole = ::lseek(descriptor_.number(), static_cast<off_t>(offset), SEEK_HOLE);
@@ -230,6 +240,13 @@ Result<void> FileDisk::prepare(uint64_t offset, uint64_t length) {
     offset = stop;
   }
   return {};
+}
+
+std::optional<uint64_t> FileDisk::room_bytes() const {
+  struct statvfs info {};
+  if (kind_ == Kind::device || ::fstatvfs(descriptor_.number(), &info) != 0) return std::nullopt;
+  const uint64_t blocks = ::geteuid() == 0 ? info.f_bfree : info.f_bavail;
+  return blocks * info.f_frsize;
 }
 
 Result<void> FileDisk::fill_hole(uint64_t begin, uint64_t end) {

@@ -52,6 +52,7 @@ class FileDisk final : public Disk {
   void start_writeback(uint64_t offset, uint64_t length) override;
   // Files: fills the holes of the range with zeros. Devices, and files in memory: nothing.
   Result<void> prepare(uint64_t offset, uint64_t length) override;
+  std::optional<uint64_t> room_bytes() const override;
   // Frees the range where file system and device can; elsewhere nothing happens.
   Result<void> discard(uint64_t offset, uint64_t length) override;
   uint64_t size_bytes() const override { return size_.load(std::memory_order_acquire); }

@@ -253,6 +253,19 @@ class Core {
   void look_at_space();
   void note_full();
 
+  // -- core_host_space.cpp -----------------------------------------------------------------------
+  Error host_full_error() const;
+  void note_host_full();
+  void note_write_error(const Error& error);
+  void look_at_host();
+  uint64_t available() const;
+  void keep_spare();
+  void take_spare(uint64_t count, std::vector<Run>& runs);
+  void release_spare();
+  bool exchange_for_spare(std::vector<Run>& runs);
+  Result<void> take_for_checkpoint(Lock& lock, uint64_t count, std::vector<Run>& runs);
+  Result<bool> postpone_checkpoint(const Error& error);
+
   // -- core_figures.cpp --------------------------------------------------------------------------
   struct Counting;
   bool begin_counting();
@@ -340,6 +353,7 @@ class Core {
   void begin_checkpoint(Lock& lock);
   Result<bool> write_nodes(size_t count);
   Result<void> finish_checkpoint();
+  Result<void> plan_system_tree();
   Result<Entry> write_system_tree();
   Result<void> commit_checkpoint(const Entry& root);
   // Durable when it returns. The checkpoint's mutex is held.
@@ -381,8 +395,11 @@ class Core {
   uint64_t running_tables_ = 0;  // that it has still to write
   std::shared_ptr<Counting> counting_;
   std::set<ObjectId> stale_volumes_;  // what comes back with them is to be counted
+  std::vector<Run> spare_;            // reserved, and prepared
+  uint64_t spare_blocks_ = 0;
+  bool host_is_full_ = false, checkpoint_is_stuck_ = false;
   std::optional<SpaceWarning> warning_;
-  std::chrono::steady_clock::time_point looked_at_space_, candidates_found_;
+  std::chrono::steady_clock::time_point looked_at_space_, candidates_found_, host_full_since_;
   std::optional<std::string> failure_;
   bool closing_ = false;
   uint64_t requests_when_punched_ = 0;

@@ -87,9 +87,11 @@ void Core::checkpointer() {
     }
     for (;;) {
       const auto more = checkpoint_step();
-      if (!more.ok() || !*more) break;
-      const Lock lock(mutex_);
+      if (more.ok() && !*more) break;
+      Lock lock(mutex_);
+      if (!more.ok()) checkpoint_wanted_.wait_for(lock, kSyncInterval);
       if (stopping_) return;
+      if (!more.ok()) break;
     }
   }
 }
@@ -171,6 +173,7 @@ void Core::writer_back() {
         return stopping_ || writeback_blocks_ >= kWritebackBlocks;
       });
       if (stopping_) return;
+      look_at_host();
       runs = std::exchange(writeback_, {});
       writeback_blocks_ = 0;
     }
@@ -178,6 +181,7 @@ void Core::writer_back() {
       disk_.start_writeback(run.block * kBlockSize, run.count * kBlockSize);
     }
     prepare_ahead();
+    keep_spare();
   }
 }
 
@@ -191,6 +195,7 @@ void Core::prepare_ahead() {
     const auto result = disk_.prepare(run->block * kBlockSize, run->count * kBlockSize);
     lock.lock();
     allocator_->unreserve(*run);
+    if (!result.ok()) note_write_error(result.error());
     if (!result.ok() || stopping_) return;
   }
 }
@@ -204,6 +209,7 @@ Result<void> Core::close() {
   Result<void> result = flush();
   if (result.ok()) result = checkpoint();
   stop_threads();
+  release_spare();
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <set>
+#include <utility>
 
 #include "common/base/crc32c.hpp"
 #include "common/base/endian.hpp"
@@ -19,6 +20,12 @@ struct Core::Running {
   std::map<uint64_t, std::vector<Forest::RootPlace>> roots;  // to be filled into tables
   unsigned level = 1;
   size_t nodes_unsynced = 0;
+  std::vector<Run> unwritten;  // blocks for the next nodes, which a step before found no room for
+  // Once all nodes are written:
+  std::unique_ptr<SystemUpdate> update;
+  std::vector<Run> own;           // blocks for it
+  std::set<uint64_t> unreadable;  // regions
+  bool found_no_room = false;     // the host's
 };
 
 namespace {
@@ -28,6 +35,12 @@ constexpr size_t kNodesUnsyncedMax = 512;
 
 bool all_zero(const Page& page) {
   return std::all_of(page.begin(), page.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+uint64_t blocks_in(const std::vector<Run>& runs) {
+  uint64_t count = 0;
+  for (const Run& run : runs) count += run.count;
+  return count;
 }
 
 // What a checkpoint changed in the bitmaps, region by region, and what it counted.
@@ -147,9 +160,10 @@ Result<bool> Core::write_nodes(size_t count) {
     running_->level++;
   }
   if (batch.empty()) return false;
-  std::vector<Run> runs;
-  TRY(take_blocks(lock, batch.size(), runs, nullptr));
-  for (const Run& run : runs) allocator_->record_for_checkpoint(run);
+  std::vector<Run> runs = std::exchange(running_->unwritten, {});
+  exchange_for_spare(runs);
+  if (runs.empty()) TRY(take_for_checkpoint(lock, batch.size(), runs));
+  CHECK(blocks_in(runs) == batch.size());
   lock.unlock();
 
   // Frozen nodes do not change, and their children have addresses by now.
@@ -158,15 +172,21 @@ Result<bool> Core::write_nodes(size_t count) {
   std::vector<Page> pages(batch.size());
   std::vector<uint64_t> blocks;
   std::vector<uint32_t> crcs;
-  for (size_t i = 0; i < batch.size(); i++) {
+  Result<void> written;
+  for (size_t i = 0; i < batch.size() && written.ok(); i++) {
     for (size_t slot = 0; slot < kFanout; slot++) {
       store_entry(pages[i].data() + slot * sizeof(Entry), batch[i]->entries[slot]);
     }
     blocks.push_back(supply.next());
     crcs.push_back(crc32c(pages[i]));
-    TRY(writer.add(blocks[i], pages[i]));
+    written = writer.add(blocks[i], pages[i]);
   }
-  TRY(writer.flush());
+  if (written.ok()) written = writer.flush();
+  if (!written.ok()) {
+    running_->unwritten = std::move(runs);
+    running_->found_no_room = written.error().code == Errc::no_space;
+    return written.error();
+  }
 
   lock.lock();
   for (size_t i = 0; i < batch.size(); i++) {
@@ -185,16 +205,16 @@ Result<bool> Core::write_nodes(size_t count) {
 
 // The new system tree has to hold the bitmaps that say where it lies itself: blocks are taken, and
 // bitmaps touched, until nothing more is needed.
-Result<Entry> Core::write_system_tree() {
-  SystemUpdate update(*system_tree_);
+Result<void> Core::plan_system_tree() {
+  if (!running_->update) running_->update = std::make_unique<SystemUpdate>(*system_tree_);
+  SystemUpdate& update = *running_->update;
   std::vector<uint64_t> freed;
   for (const auto& [block, page] : running_->tables) {
     TRY(update.touch(block, all_zero(page) && !running_->roots.contains(block), freed));
   }
   const uint64_t region_blocks = allocator_->region_blocks();
-  std::vector<Run> own;
-  uint64_t own_blocks = 0;
-  std::set<uint64_t> regions, unreadable;
+  uint64_t own_blocks = blocks_in(running_->own);
+  std::set<uint64_t> regions;
   size_t allocated_seen = 0, freed_seen = 0;
   // The lists of the frozen interval grow by what is done here alone.
   const auto look = [&](const std::vector<Run>& runs, size_t& seen, std::set<uint64_t>& fresh) {
@@ -213,10 +233,7 @@ Result<Entry> Core::write_system_tree() {
       for (const uint64_t block : freed) allocator_->free_by_checkpoint(block);
       freed.clear();
       if (needed > own_blocks) {
-        std::vector<Run> runs;
-        TRY(take_blocks(lock, needed - own_blocks, runs, nullptr));
-        for (const Run& run : runs) allocator_->record_for_checkpoint(run);
-        own.insert(own.end(), runs.begin(), runs.end());
+        TRY(take_for_checkpoint(lock, needed - own_blocks, running_->own));
         own_blocks = needed;
       }
     }
@@ -229,15 +246,19 @@ Result<Entry> Core::write_system_tree() {
       if (const auto page = system_tree_->read(bitmap); page.ok()) {
         TRY(update.touch(bitmap, false, freed));
       } else {
-        unreadable.insert(region);
+        running_->unreadable.insert(region);
         Lock lock(mutex_);
         if (!allocator_->is_given_up(region)) give_up_region(region, page.error());
       }
       TRY(update.touch(system_block(Area::region_counts, region / kCountsPerBlock), false, freed));
     }
   }
-  BitmapChanges changes(allocator_->frozen(), region_blocks);
-  for (const uint64_t region : unreadable) changes.count_only(region);
+  return {};
+}
+
+Result<Entry> Core::write_system_tree() {
+  BitmapChanges changes(allocator_->frozen(), allocator_->region_blocks());
+  for (const uint64_t region : running_->unreadable) changes.count_only(region);
   running_->record.allocated_blocks = superblock_.newer.allocated_blocks;
   for (const Run& run : allocator_->frozen().allocated) {
     running_->record.allocated_blocks += run.count;
@@ -263,8 +284,10 @@ Result<Entry> Core::write_system_tree() {
     for (const auto& place : roots->second) store_entry(page.data() + place.offset, place.root);
     return {};
   };
-  BlockSupply supply(own);
-  return update.write(supply, content);
+  BlockSupply supply(running_->own);
+  auto root = running_->update->write(supply, content);
+  running_->found_no_room = !root.ok() && root.error().code == Errc::no_space;
+  return root;
 }
 
 Result<void> Core::write_next_superblock(Lock& lock, Superblock& next) {
@@ -313,6 +336,12 @@ Result<void> Core::commit_checkpoint(const Entry& root) {
 }
 
 Result<void> Core::finish_checkpoint() {
+  bool is_planned = running_->update != nullptr;
+  if (is_planned) {
+    const Lock lock(mutex_);
+    is_planned = !exchange_for_spare(running_->own);
+  }
+  if (!is_planned) TRY(plan_system_tree());
   TRY_ASSIGN(const Entry root, write_system_tree());
   return commit_checkpoint(root);
 }
@@ -332,8 +361,14 @@ Result<bool> Core::checkpoint_step() {
   Result<void> result;
   if (nodes.ok() && *nodes) return true;
   result = nodes.ok() ? finish_checkpoint() : nodes.error();
-  if (result.ok()) return false;
   Lock lock(mutex_);
+  if (result.ok()) {
+    checkpoint_is_stuck_ = false;
+    return false;
+  }
+  if (running_ && std::exchange(running_->found_no_room, false)) {
+    return postpone_checkpoint(result.error());
+  }
   fail(lock, "a checkpoint cannot be written: " + result.error().message);
   return failure_error();
 }

@@ -165,7 +165,10 @@ Result<void> Core::admit(Lock& lock, const Cost& cost, Wait wait, Admission& adm
   for (;;) {
     if (failure_) return failure_error();
     if (closing_) return stopped();
+    if (!options_.background) look_at_host();
+    if (host_is_full_ && cost.takes_space()) return host_full_error();
     if (must_wait(cost.record_bytes, cost.records) || answers_must_wait(cost)) {
+      if (checkpoint_is_stuck_ && host_is_full_) return host_full_error();
       TRY(wait_for_checkpoint(lock, wait));
       continue;
     }
@@ -240,6 +243,14 @@ Result<void> Core::take_blocks(Lock& lock, uint64_t count, std::vector<Run>& run
     taken += now;
     if (taken == count) return {};
     const auto region = allocator_->region_to_open();
+    if (!region && spare_blocks_ >= count - taken) {
+      if (admission != nullptr) {
+        admission->cost.blocks -= count - taken;
+        admitted_blocks_ -= count - taken;
+      }
+      take_spare(count - taken, runs);
+      return {};
+    }
     Result<void> result = Error{Errc::no_space, "the store " + disk_.name() + " is full"};
     if (region) result = open_region(lock, *region);
     if (!result.ok()) {

@@ -211,7 +211,7 @@ StoreInfo Core::info() {
   info.promised = promised() * kBlockSize;
   const bool has_promises = !forest_.reserved_volumes().empty();
   const uint64_t reserve = reserve_blocks(has_promises) + (has_promises ? working_space() : 0);
-  info.reserve = std::min(allocator_->available(), reserve) * kBlockSize;
+  info.reserve = std::min(available(), reserve) * kBlockSize;
   info.free = free_blocks() * kBlockSize;
   look_at_space();
   info.warning = warning_;

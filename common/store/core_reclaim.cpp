@@ -29,7 +29,7 @@ Result<bool> Core::reclaim_step() {
   // A sweep copies before it frees. Where that takes the space that others need, it ends.
   Cost copies;
   copies.nodes = options_.reclaim_places * (kLevels + 1);
-  const bool is_short = !has_room(copies);
+  const bool is_short = host_is_full_ || !has_room(copies);
   if (is_short && work.job == Job::sweep && version->job == Job::sweep) {
     append(std::array<Piece, 1>{ReclaimStepPiece{version->id, {}, false, true}});
     return true;

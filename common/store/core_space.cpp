@@ -98,7 +98,7 @@ bool Core::has_room(const Cost& cost) const {
       needed += working_space();
     }
   }
-  return allocator_->available() >= needed + reserve_blocks(has_promises);
+  return available() >= needed + reserve_blocks(has_promises);
 }
 
 bool Core::space_comes_back(Lock& lock, uint64_t commits_at_start) {
@@ -192,12 +192,12 @@ Result<void> Core::check_promises(const std::map<const Volume*, uint64_t>& promi
   }
   uint64_t promise = 0;
   for (const auto& [volume, blocks] : promises) promise += blocks;
-  const uint64_t available = allocator_->available();
-  if (available >= kept && available - kept >= promise) return {};
+  const uint64_t there = available();
+  if (there >= kept && there - kept >= promise) return {};
   return Error{Errc::no_space,
                names + " would have to be promised " + format_size(promise * kBlockSize) +
                    ", and the store " + disk_.name() + " has " +
-                   format_size((available - std::min(available, kept)) * kBlockSize) +
+                   format_size((there - std::min(there, kept)) * kBlockSize) +
                    " left for that: eradicate volumes or snapshots, or let the store grow"};
 }
 

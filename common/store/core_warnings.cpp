@@ -14,7 +14,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::array<unsigned, 2> kWarningLevels{75, 90};  // percent
-constexpr unsigned kFull = 100;
 constexpr unsigned kHysteresis = 2;
 constexpr auto kLookInterval = std::chrono::seconds(1);
 constexpr auto kCandidatesInterval =
@@ -36,8 +35,8 @@ uint64_t Core::free_blocks() const {
   const bool has_promises = !forest_.reserved_volumes().empty();
   const uint64_t kept =
       reserve_blocks(has_promises) + (has_promises ? working_space() : 0) + promised();
-  const uint64_t available = allocator_->available();
-  return available - std::min(available, kept);
+  const uint64_t there = available();
+  return there - std::min(there, kept);
 }
 
 // By what is at hand of the figures, the snapshots that would give back most.
@@ -62,20 +61,25 @@ std::vector<EradicationCandidate> Core::eradication_candidates() const {
 }
 
 std::string Core::warning_text(unsigned level, unsigned percent) const {
-  std::string text = "the store " + disk_.name() + " is ";
-  text += level == kFull ? "full, writes that need space are refused"
-                         : std::to_string(percent) + " % full";
+  const std::string refused = " is full, writes that need space are refused: ";
   const auto& candidates = warning_->candidates;
-  return text + (candidates.empty() ? ": eradicate volumes or snapshots, or let the store grow"
-                                    : ": what could be eradicated first is " +
-                                          enumerate(candidates) + "; or let the store grow");
+  const std::string first = candidates.empty()
+                                ? "eradicate volumes or snapshots"
+                                : "what could be eradicated first is " + enumerate(candidates);
+  if (host_is_full_) {
+    return "the file system that holds " + disk_.name() + refused + "make room there; " + first;
+  }
+  const std::string store = "the store " + disk_.name();
+  return (level == kWarningFull ? store + refused
+                                : store + " is " + std::to_string(percent) + " % full: ") +
+         first + "; or let the store grow";
 }
 
 void Core::warn(unsigned level, unsigned percent) {
   const auto now = Clock::now();
   const unsigned before = warning_ ? warning_->level : 0;
   if (level == 0) {
-    if (before != 0) {
+    if (before != 0 && before != kWarningFull) {
       log(1, "the store " + disk_.name() + " is " + std::to_string(percent) +
                  " % full, no longer " + std::to_string(before) + " %");
     }
@@ -90,7 +94,7 @@ void Core::warn(unsigned level, unsigned percent) {
   warning_->level = level;
   warning_->percent_full = percent;
   warning_->message = warning_text(level, percent);
-  if (level > before) log(level == kFull ? 3 : 2, warning_->message);
+  if (level > before) log(level == kWarningFull ? 3 : 2, warning_->message);
 }
 
 void Core::look_at_space() {
@@ -101,15 +105,15 @@ void Core::look_at_space() {
   const auto percent = static_cast<unsigned>((capacity - free_blocks()) * 100 / capacity);
   const unsigned before = warning_ ? warning_->level : 0;
   unsigned level = 0;
-  for (const unsigned threshold : {kWarningLevels[0], kWarningLevels[1], kFull}) {
+  for (const unsigned threshold : {kWarningLevels[0], kWarningLevels[1], kWarningFull}) {
     if (percent + (before >= threshold ? kHysteresis : 0) >= threshold) level = threshold;
   }
-  warn(level, percent);
+  warn(host_is_full_ ? kWarningFull : level, percent);
 }
 
 // A change has been refused.
 void Core::note_full() {
-  if (!warning_ || warning_->level != kFull) warn(kFull, kFull);
+  if (!warning_ || warning_->level != kWarningFull) warn(kWarningFull, kWarningFull);
 }
 
 }  // namespace vellum::store

@@ -138,6 +138,7 @@ void Core::write_batch(Export& to, std::span<Write> writes, Wait wait) {
   const auto written = plan.write_data(disk_);
 
   Lock lock(mutex_);
+  if (!written.ok()) note_write_error(written.error());
   for (const Planned& planned : plan.changes) {
     Write& write = *planned.write;
     const auto runs = plan.runs_of(planned);
@@ -321,6 +322,7 @@ Result<void> Core::merge(Export& to, uint64_t offset, uint64_t length,
       recorded = record_write(lock, to, {offset, length, plan.runs, plan.crcs}, edges, wait);
     } else {
       recorded = on_disk.error();
+      note_write_error(on_disk.error());
     }
     if (recorded.ok() && *recorded) {
       count_write(to, length);
@@ -437,6 +439,7 @@ Result<bool> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait
     }
     if (first < last) pieces.emplace_back(TrimPiece{0, first, last - first});
     lock.lock();
+    if (!result.ok()) note_write_error(result.error());
     bool unchanged = true, too_large = false;
     Result<void> valid;
     if (result.ok()) {

@@ -122,9 +122,11 @@ struct EradicationCandidate {
   uint64_t gives_back = 0;  // bytes
 };
 
+inline constexpr unsigned kWarningFull = 100;  // changes that need space have been refused
+
 // That space is getting short.
 struct SpaceWarning {
-  unsigned level = 0;  // 75, 90; 100: changes that need space have been refused
+  unsigned level = 0;  // 75, 90, kWarningFull
   unsigned percent_full = 0;
   std::vector<EradicationCandidate> candidates;  // those that give back most first
   std::string message;

@@ -57,7 +57,10 @@ SimulatedDisk::Verdict SimulatedDisk::admit(Call kind, uint64_t offset, uint64_t
     return Verdict::power_goes;
   }
   const std::optional<Fault> fault = take_fault(kind);
-  if (!fault) return inside(offset, length) ? Verdict::proceed : Verdict::no_space;
+  if (!fault) {
+    const bool fits = (kind != Call::write && kind != Call::prepare) || has_room(offset, length);
+    return fits && inside(offset, length) ? Verdict::proceed : Verdict::no_space;
+  }
   has_failed_ = true;
   switch (*fault) {
     case Fault::io_error:
@@ -83,6 +86,15 @@ bool SimulatedDisk::inside(uint64_t offset, uint64_t length) const {
   return grows_ || (offset <= size_bytes_ && length <= size_bytes_ - offset);
 }
 
+bool SimulatedDisk::has_room(uint64_t offset, uint64_t length) const {
+  if (!host_limit_) return true;
+  uint64_t fresh = 0;
+  for (uint64_t at = 0; at < length; at += kBlockBytes) {
+    fresh += occupied_.contains((offset + at) / kBlockBytes) ? 0 : 1;
+  }
+  return occupied_.size() + fresh <= *host_limit_;
+}
+
 // -- Content -------------------------------------------------------------------------------------
 
 SimulatedDisk::BlockPointer SimulatedDisk::visible(uint64_t index) const {
@@ -94,6 +106,7 @@ SimulatedDisk::BlockPointer SimulatedDisk::visible(uint64_t index) const {
 
 void SimulatedDisk::store(uint64_t index, BlockPointer data) {
   unsynced_[index].push_back({std::move(data), next_sequence_++, false});
+  occupied_.insert(index);
   if (grows_) size_bytes_ = std::max(size_bytes_, (index + 1) * kBlockBytes);
 }
 
@@ -227,9 +240,16 @@ Result<void> SimulatedDisk::discard(uint64_t offset, uint64_t length) {
         std::memcpy(garbage->data() + i, &word, sizeof word);
       }
       store((offset + at) / kBlockBytes, std::move(garbage));
+      occupied_.erase((offset + at) / kBlockBytes);
     }
   }
   return verdict == Verdict::proceed ? Result<void>{} : failure(verdict, "discard");
+}
+
+std::optional<uint64_t> SimulatedDisk::room_bytes() const {
+  std::lock_guard lock(mutex_);
+  if (!host_limit_) return std::nullopt;
+  return (*host_limit_ - std::min<uint64_t>(*host_limit_, occupied_.size())) * kBlockBytes;
 }
 
 uint64_t SimulatedDisk::size_bytes() const {

@@ -27,6 +27,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "common/disk/disk.hpp"
@@ -80,6 +81,7 @@ class SimulatedDisk final : public disk::Disk {
   Result<void> discard(uint64_t offset, uint64_t length) override;
   uint64_t size_bytes() const override;
   bool can_grow() const override { return grows_; }
+  std::optional<uint64_t> room_bytes() const override;
   Result<void> claim(uint64_t generation) override;
   std::string name() const override { return "simulated disk"; }
 
@@ -100,7 +102,10 @@ class SimulatedDisk final : public disk::Disk {
   // -- Faults -------------------------------------------------------------------------------------
   void fail(Call kind, uint64_t nth, Fault fault);  // nth call of that kind from now on, from 1
   void flip_bit(uint64_t offset, unsigned bit);     // of the byte at `offset`, in every version
-  void set_cold(bool cold);                         // Wait::never reads answer would_block
+  // So many blocks more may be occupied by writing where nothing was written since the last
+  // discard; then there is no space. Nothing: as many as you like.
+  void limit_host(std::optional<uint64_t> blocks);
+  void set_cold(bool cold);  // Wait::never reads answer would_block
   void set_sync_delay(std::chrono::microseconds delay);
 
   // Calls for which `matches` is true wait until release(): writes before they have any effect,
@@ -132,6 +137,7 @@ class SimulatedDisk final : public disk::Disk {
   void count(Call kind, uint64_t offset, uint64_t length);
   Error failure(Verdict verdict, const char* what) const;
   bool inside(uint64_t offset, uint64_t length) const;
+  bool has_room(uint64_t offset, uint64_t length) const;
   BlockPointer visible(uint64_t index) const;
   void store(uint64_t index, BlockPointer data);
   void store_parts(uint64_t offset, std::span<const iovec> parts, uint64_t blocks_max);
@@ -157,6 +163,8 @@ class SimulatedDisk final : public disk::Disk {
   bool has_failed_ = false;
   std::optional<uint64_t> power_off_number_;
   std::vector<PlannedFault> faults_;
+  std::unordered_set<uint64_t> occupied_;
+  std::optional<uint64_t> host_limit_;
   bool cold_ = false;
   std::chrono::microseconds sync_delay_{0};
   Matcher write_stalls_, read_stalls_;

@@ -29,6 +29,11 @@ std::vector<CallEntry> SimulatedDisk::log() const {
   return log_;
 }
 
+void SimulatedDisk::limit_host(std::optional<uint64_t> blocks) {
+  std::lock_guard lock(mutex_);
+  host_limit_ = blocks ? std::optional(occupied_.size() + *blocks) : std::nullopt;
+}
+
 // -- Power ---------------------------------------------------------------------------------------
 
 void SimulatedDisk::power_off() {
