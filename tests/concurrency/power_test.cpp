@@ -86,8 +86,8 @@ TEST(Power, GoesOffUnderThreads) {
     Values flushed(kBlocks);
     try {
       run_until_power_off(disk, blocks, flushed, random.between(10, 3000));
-      for (Survival how :
-           {Survival::nothing, Survival::everything, Survival::whole_units, Survival::torn_units})
+      for (Survival how : {Survival::nothing, Survival::everything, Survival::all_but_one,
+                           Survival::whole_units, Survival::torn_units})
         demand_sound(*disk.survivor(how, random), flushed, blocks.sent());
     } catch (const Failure& failure) {
       FAIL() << "round " << round << ": " << failure.what();

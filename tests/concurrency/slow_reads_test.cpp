@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <future>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -108,6 +109,70 @@ TEST_F(SlowReads, OfANodeWhoseBlockIsANodeAgain) {
               pattern(3 + turn, kBlock * (turn % 64), kBlock));
   }
   close_and_check();
+}
+
+TEST_F(SlowReads, OfDataWhoseBlockStaysAsItIs) {  // P3
+  constexpr uint64_t kTurns = 30;
+  uint64_t tag = 1;
+  // How often a block is written to while the volume is, again and again.
+  const auto times_written = [&](uint64_t place) {
+    uint64_t times = 0;
+    for (uint64_t turn = 0; turn < kTurns; ++turn) {
+      disk_.log_calls(true);
+      write("v", ++tag, 0, kSize);
+      EXPECT_TRUE(store_->checkpoint().ok());
+      for (const CallEntry& entry : disk_.log())
+        times += entry.kind == Call::write && entry.offset <= place &&
+                 place < entry.offset + entry.length_bytes;
+      disk_.log_calls(false);
+    }
+    return times;
+  };
+  const auto place_of_data = [&] {
+    make_cold();
+    const uint64_t place = reads_of([&] { read("v", 0, kBlock); }).back();
+    make_cold();
+    return place;
+  };
+  EXPECT_GT(times_written(place_of_data()), 0u);
+  const uint64_t place = place_of_data(), tag_there = tag;
+  std::vector<std::byte> seen;
+  auto slow = start_and_stall(place, [&] { seen = read("v", 0, kBlock); });
+  EXPECT_EQ(times_written(place), 0u);
+  disk_.release();
+  slow.get();
+  EXPECT_EQ(seen, pattern(tag_there, 0, kBlock));
+  close_and_check();
+}
+
+// P2: what is written while a sync is at work is not durable once that has succeeded.
+TEST_F(SlowReads, BesideASlowSync) {
+  constexpr uint64_t kWrites = 300;  // whose records fill several sectors of the journal
+  create("w", kWrites * kBlock);
+  const auto syncs = [&] { return disk_.counts()[static_cast<size_t>(Call::sync)].calls; };
+  const uint64_t syncs_before = syncs();
+  disk_.set_sync_delay(std::chrono::milliseconds(300));
+  write("v", 2, 0, kBlock);
+  auto slow = std::async(std::launch::async, [&] { return store_->flush().ok(); });
+  while (syncs() == syncs_before) std::this_thread::yield();
+  for (uint64_t i = 0; i < kWrites; ++i) write("w", 1, i * kBlock, kBlock);
+  EXPECT_TRUE(slow.get());
+  disk_.set_sync_delay(std::chrono::milliseconds(0));
+  disk_.fail(Call::sync, 1, Fault::io_error);
+  EXPECT_FALSE(store_->flush().ok());
+  store_.reset();
+  Random random(1);
+  std::vector<std::byte> block(kBlock);
+  for (int i = 0; i < 20; ++i) {
+    auto crashed = disk_.survivor(Survival::all_but_one, random);
+    auto again = store::Store::open(*crashed, options());
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    const auto opened = *(*again)->open_export("w");
+    for (uint64_t at = 0; at < kWrites * kBlock; at += kBlock) {
+      const Result<void> done = opened->read(at, block);
+      ASSERT_TRUE(done.ok()) << done.error().message;
+    }
+  }
 }
 
 TEST_F(SlowReads, InAStepOfReclaimBeforeACheckpoint) {

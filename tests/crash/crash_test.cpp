@@ -17,8 +17,8 @@ namespace {
 constexpr double kDefaultSeconds = 15;
 constexpr uint64_t kCapacityBytes = 64 << 20;
 constexpr uint64_t kPointsMax = 60;  // of crash in a history, a sample if there are more
-constexpr Survival kSurvivals[] = {Survival::nothing, Survival::everything, Survival::whole_units,
-                                   Survival::torn_units};
+constexpr Survival kSurvivals[] = {Survival::nothing, Survival::everything, Survival::all_but_one,
+                                   Survival::whole_units, Survival::torn_units};
 
 struct {
   uint64_t points = 0, states = 0, recoveries = 0;
@@ -119,7 +119,7 @@ class History {
       if (!disk->power_is_off()) return;
       if (opened) continue;
       ++totals.recoveries;
-      auto left = disk->survivor(kSurvivals[random_.below(4)], random_);
+      auto left = disk->survivor(random_.pick(kSurvivals), random_);
       live_on(*left, candidates, 0);
     }
   }
@@ -143,7 +143,7 @@ class History {
       return;
     }
     life.end_in_crash();
-    auto left = disk.survivor(kSurvivals[random.below(4)], random);
+    auto left = disk.survivor(random.pick(kSurvivals), random);
     ++totals.states;
     live_on(*left, life.candidates(), lives - 1);
   }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Examples of the facade's calls on content: I/O, tickets, maps, differences, and their errors.
+#include <set>
+
+#include "common/store/format.hpp"
 #include "tests/model/store_fixture.hpp"
 
 namespace vellum::support {
@@ -120,6 +123,16 @@ TEST_F(Tickets, OrderOverlappingChanges) {  // P13
   std::vector<std::byte> expected = old;
   std::copy(newer.begin(), newer.end(), expected.begin() + 1000);
   EXPECT_EQ(read("v", 0, 4096), expected);
+}
+
+TEST_F(Tickets, OverlapWhereverTheyBegin) {  // P13
+  create("v");
+  auto opened = attach("v");
+  const store::Ticket middle = opened->enter(8192, 8192);
+  const store::Ticket before = opened->enter(4096, 8192), inside = opened->enter(12288, 1);
+  const store::Ticket across = opened->enter(0, kMib);
+  for (const store::Ticket* later : {&before, &inside, &across}) EXPECT_FALSE(later->ready());
+  EXPECT_TRUE(opened->enter(kMib, 0).ready());
 }
 
 TEST_F(Tickets, AreGivenUp) {
@@ -281,6 +294,56 @@ TEST_F(Opening, ReplaysTrimsOfSubtreesThatAreBeingReclaimed) {
     again->reset();
     check_disk(*crashed, "after reclaim");
   }
+}
+
+// P2: the end of the journal was cut off, since data of it was missing. Then the same data comes to
+// lie in the same place, and the store crashes again.
+TEST_F(Opening, DoesNotBringBackWhatWasCutOff) {
+  create("v");
+  disk_.log_calls(true);
+  write("v", 1, 0, 4096);
+  const uint64_t place = disk_.log().back().offset;
+  write("v", 2, 4096, 4096);
+  ASSERT_TRUE(store_->flush().ok());
+  store_.reset();
+  Random random(1);
+  auto disk = disk_.survivor(Survival::everything, random);
+  disk->flip_bit(place, 0);
+  auto again = store::Store::open(*disk, options());
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  auto volume = *(*again)->open_export("v");
+  std::vector<std::byte> out(8192);
+  ASSERT_TRUE(volume->read(0, out).ok());
+  ASSERT_EQ(out, std::vector<std::byte>(8192)) << "the data is not what the journal says";
+  disk->log_calls(true);
+  ASSERT_TRUE(volume->write(0, pattern(1, 0, 4096)).ok());
+  ASSERT_EQ(disk->log().back().offset, place);
+  volume.reset();
+  again->reset();
+  again = store::Store::open(*disk, options());
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  ASSERT_TRUE((*(*again)->open_export("v"))->read(0, out).ok());
+  EXPECT_EQ(out, std::vector<std::byte>(8192));
+}
+
+// P11: a crash never meets all slots half-written.
+TEST_F(Opening, LeavesASuperblockThatIsSyncedAtAnyTime) {
+  disk_.log_calls(true);
+  create("v");
+  ASSERT_TRUE(store_->checkpoint().ok());
+  reopen();
+  std::set<uint64_t> unsynced;
+  uint64_t written = 0;
+  for (const CallEntry& call : disk_.log()) {
+    if (call.kind == Call::sync) unsynced.clear();
+    const uint64_t slot = call.offset / store::kSlotStride;
+    if (call.kind != Call::write || call.offset % store::kSlotStride != 0) continue;
+    if (slot >= store::kSuperblockSlots) continue;
+    unsynced.insert(slot);
+    written++;
+    EXPECT_LT(unsynced.size(), store::kSuperblockSlots);
+  }
+  EXPECT_GE(written, 6u);
 }
 
 TEST_F(Opening, OfAStoreThatWasFormattedAgainShowsNothingOld) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Examples of the facade's calls on volumes and snapshots, and of each error that they give.
+#include <set>
+
 #include "tests/model/store_fixture.hpp"
 
 namespace vellum::support {
@@ -184,6 +186,32 @@ TEST_F(Snapshots, OfSeveralVolumesAreAllOrNothing) {
                          Errc::invalid_argument));
   EXPECT_EQ(store_->list_snapshots(std::nullopt).size(), 3u);
   EXPECT_EQ(store_->list_snapshots("b").size(), 1u);
+}
+
+// P4: so many that their record fills more than one sector of the journal.
+TEST_F(Snapshots, OfManyVolumesAreAllOrNothingAfterACrash) {
+  constexpr size_t kVolumes = 80;
+  Strings names;
+  for (size_t i = 0; i < kVolumes; ++i) create(names.emplace_back("v" + std::to_string(i)));
+  ASSERT_TRUE(store_->close().ok());
+  store_.reset();
+  Random random(1);
+  const auto before = disk_.survivor(Survival::everything, random);
+  std::set<size_t> seen;
+  for (uint64_t call = 1; call <= 4; ++call) {
+    auto disk = before->survivor(Survival::everything, random);
+    auto store = std::move(store::Store::open(*disk, options())).value();
+    disk->power_off_at(call);
+    (void)store->create_snapshots(names, "s");
+    store.reset();
+    for (int i = 0; i < 40; ++i) {
+      auto left = disk->survivor(i % 2 ? Survival::all_but_one : Survival::whole_units, random);
+      auto opened = store::Store::open(*left, options());
+      ASSERT_TRUE(opened.ok()) << opened.error().message;
+      seen.insert((*opened)->list_snapshots(std::nullopt).size());
+    }
+  }
+  EXPECT_EQ(seen, (std::set<size_t>{0, kVolumes}));
 }
 
 TEST_F(Snapshots, AreNumberedAndNumbersAreNotUsedAgain) {

@@ -90,6 +90,73 @@ TEST(FullStore, StillReadsFlushesAndDeletes) {
   EXPECT_EQ(report->errors, std::vector<std::string>());
 }
 
+// P10: what is dirty can be written, however much that is.
+TEST(FullStore, OfSparseWritesIsCheckpointed) {
+  SimulatedDisk disk;
+  store::Geometry geometry;
+  geometry.capacity = 32 * kMib;
+  geometry.segment_size = 64 << 10;
+  geometry.region_size = kMib;
+  geometry.journal_size = 4 * kMib;
+  store::Options options;
+  options.background = false;
+  options.cache_bytes = 64 * kMib;
+  ASSERT_TRUE(store::Store::format(disk, geometry, options).ok());
+  const auto store = std::move(store::Store::open(disk, options)).value();
+  ASSERT_TRUE(store->create_volume("v", 1024 * 1024 * kMib, store::Provision::thin).ok());
+  auto volume = *store->open_export("v");
+  uint64_t written = 0;  // each block needs a leaf of its own
+  while (volume->write(written * kMib, pattern(1, written * kMib, kBlock)).ok()) ++written;
+  EXPECT_GT(written, 2000u);
+  for (int i = 0; i < 3; ++i) {
+    const Result<void> done = store->checkpoint();
+    ASSERT_TRUE(done.ok()) << done.error().message;
+  }
+  volume.reset();
+  ASSERT_TRUE(store->close().ok());
+}
+
+// P10: what reclaim frees is scattered, so that each checkpoint writes all bitmaps anew; and what a
+// checkpoint frees comes back two checkpoints later.
+TEST(FullStore, IsReclaimedAcrossManyRegions) {
+  SimulatedDisk disk;
+  store::Geometry geometry;
+  geometry.capacity = 32 * kMib;
+  geometry.segment_size = 64 << 10;
+  geometry.region_size = 64 << 10;
+  geometry.journal_size = 64 << 10;
+  store::Options options;
+  options.background = false;
+  options.cache_bytes = kMib;
+  options.reclaim_places = 1;
+  ASSERT_TRUE(store::Store::format(disk, geometry, options).ok());
+  const auto store = std::move(store::Store::open(disk, options)).value();
+  // Neighbours in the volume are far from each other on the disk.
+  constexpr uint64_t kBlocks = 8192;
+  const auto fill = [&](const std::string& name) {
+    EXPECT_TRUE(store->create_volume(name, kBlocks * kBlock, store::Provision::thin).ok());
+    const auto volume = *store->open_export(name);
+    uint64_t written = 0;
+    for (; written < kBlocks; ++written) {
+      const uint64_t offset = written * 389 % kBlocks * kBlock;
+      if (!volume->write(offset, pattern(1, offset, kBlock)).ok()) break;
+    }
+    return written;
+  };
+  const uint64_t written = fill("v");
+  EXPECT_LT(written, kBlocks);
+  ASSERT_TRUE(store->destroy_volume("v", false).ok());
+  for (bool more = true; more;) {
+    const auto step = store->reclaim_step();
+    ASSERT_TRUE(step.ok()) << step.error().message;
+    more = *step;
+    const Result<void> done = store->checkpoint();
+    ASSERT_TRUE(done.ok()) << done.error().message;
+  }
+  EXPECT_GT(fill("w"), written / 10 * 9);
+  ASSERT_TRUE(store->close().ok());
+}
+
 class SmallStore : public testing::Test {
  protected:
   void SetUp() override {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "common/base/check.hpp"
 
@@ -36,7 +37,7 @@ class Random {
 
   template <typename Container>
   auto& pick(Container& container) {
-    return container[below(container.size())];
+    return container[below(std::size(container))];
   }
 
  private:

@@ -60,8 +60,8 @@ enum class Fault {
   misdirected,  // a write reports success and lands one mebibyte further
 };
 
-// What a crash leaves of the unsynced units.
-enum class Survival { nothing, everything, whole_units, torn_units };
+// What a crash leaves of the unsynced units; all_but_one: one block is as it was, wherever that is.
+enum class Survival { nothing, everything, all_but_one, whole_units, torn_units };
 
 class SimulatedDisk final : public disk::Disk {
  public:

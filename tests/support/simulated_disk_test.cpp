@@ -72,6 +72,17 @@ TEST(SimulatedDisk, UnitsSurviveInAnySubset) {  // 1
   EXPECT_EQ(seen.size(), 4u);
 }
 
+TEST(SimulatedDisk, AllUnitsButOneSurvive) {  // 1
+  SimulatedDisk disk;
+  Random random(2);
+  ASSERT_TRUE(put(disk, 0, filled('a', 3)).ok());
+  std::set<std::vector<std::byte>> seen;
+  for (int i = 0; i < 100; ++i)
+    seen.insert(get(*disk.survivor(Survival::all_but_one, random), 0, 3));
+  EXPECT_EQ(seen.size(), 3u);
+  EXPECT_FALSE(seen.contains(filled('a', 3)));
+}
+
 TEST(SimulatedDisk, AnyOfSeveralVersionsSurvives) {  // 2
   SimulatedDisk disk;
   Random random(3);

@@ -63,7 +63,7 @@ SimulatedDisk::BlockPointer SimulatedDisk::choose(uint64_t index, const Versions
   BlockPointer durable = found == durable_.end() ? nullptr : found->second;
   auto version = [&](uint64_t i) { return i == 0 ? durable : versions[i - 1].data; };
   if (how == Survival::nothing) return durable;
-  if (how == Survival::everything) return versions.back().data;
+  if (how == Survival::everything || how == Survival::all_but_one) return versions.back().data;
   const uint64_t newest = random.below(versions.size() + 1);
   if (how == Survival::whole_units || newest == 0 || random.chance(50)) return version(newest);
   // Some sectors of an older version, the others of this one.
@@ -87,8 +87,12 @@ std::unique_ptr<SimulatedDisk> SimulatedDisk::survivor(Survival how, Random& ran
   std::lock_guard lock(mutex_);
   auto left = std::make_unique<SimulatedDisk>(grows_ ? 0 : size_bytes_, grows_);
   left->durable_ = durable_;
+  std::optional<uint64_t> lost;
+  if (how == Survival::all_but_one && !unsynced_.empty())
+    lost =
+        std::next(unsynced_.begin(), static_cast<ptrdiff_t>(random.below(unsynced_.size())))->first;
   for (const auto& [index, versions] : unsynced_)
-    if (BlockPointer block = choose(index, versions, how, random))
+    if (BlockPointer block = choose(index, versions, how, random); block && index != lost)
       left->durable_[index] = std::move(block);
   if (grows_)
     for (const auto& [index, block] : left->durable_)
