@@ -105,6 +105,11 @@ class Allocator {
   }
   uint64_t regions_given_up() const { return regions_given_up_; }
 
+  // What is freed is not allocated, or not counted: the maps are wrong, and must not be relied upon
+  // any more.
+  void contradict() { is_contradicted_ = true; }
+  bool is_contradicted() const { return is_contradicted_; }
+
   // The store ends at `end` now, which is not before the old end.
   void grow(uint64_t end);
 
@@ -170,6 +175,7 @@ class Allocator {
   std::vector<Run> held_;
   uint64_t held_total_ = 0;
   uint64_t regions_given_up_ = 0;
+  bool is_contradicted_ = false;
 
   Interval current_interval_, frozen_;
   struct Waiting {

@@ -76,6 +76,11 @@ class Checker {
         }
         allocated_.insert(region * region_blocks + i);
       }
+      const auto is_set = [](std::byte bits) { return bits != std::byte{0}; };
+      if (std::any_of(page.begin() + static_cast<ptrdiff_t>((region_blocks + 7) / 8), page.end(),
+                      is_set)) {
+        error("the bitmap of region " + std::to_string(region) + " goes on beyond its end");
+      }
       return {};
     }));
     return tree.for_each_address([&](uint64_t block) {

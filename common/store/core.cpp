@@ -45,6 +45,10 @@ Uuid Core::new_uuid() {
 
 void Core::fail(Lock& lock, const std::string& why) {
   CHECK(lock.owns_lock());
+  set_failure(why);
+}
+
+void Core::set_failure(const std::string& why) {
   if (failure_) return;
   failure_ = why;
   log(3, "the store takes no changes any more: " + why);
@@ -186,6 +190,7 @@ bool Core::execute(const Piece& piece, bool is_replay) {
     bool operator()(const BeginReclaimPiece& piece) const {
       Version* version = core.forest_.version(piece.version);
       if (version == nullptr || Forest::job_for(*version) != piece.job) return false;
+      if (!core.forest_.can_begin(*version)) return false;
       core.forest_.begin_job(*version, piece.job);
       return true;
     }

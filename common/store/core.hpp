@@ -181,6 +181,7 @@ class Core {
   int64_t now() const;
   Uuid new_uuid();
   void fail(Lock& lock, const std::string& why);
+  void set_failure(const std::string& why);
   Error failure_error() const;
   Error stopped() const;
   // Executes `attempt` until it misses no node, reading those that it names in between.

@@ -149,6 +149,9 @@ bool Core::sectors_to_write() const {
 
 void Core::note_record() {
   unsynced_ = true;
+  if (allocator_->is_contradicted()) {
+    set_failure("its maps contradict each other; `vellum check` says more");
+  }
   nodes_.shrink();
   if (options_.background && sectors_to_write()) commit_wanted_.notify_one();
 }

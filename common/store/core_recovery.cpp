@@ -109,8 +109,13 @@ Result<void> Core::load(const CheckpointRecord& checkpoint, const SystemTree& tr
     return {};
   }));
   if (!answers_.loaded()) return damaged(disk_, "an answer is wrong");
+  const uint64_t region_blocks = superblock_.region_size / kBlockSize;
+  const uint64_t regions = (limits.end_block + region_blocks - 1) / region_blocks;
   std::vector<uint32_t> counts(regions_min);
   TRY(tree.for_each(Area::region_counts, [&](uint64_t index, const Page& page) -> Result<void> {
+    if (index * kCountsPerBlock >= regions) {
+      return damaged(disk_, "blocks are allocated beyond the capacity");
+    }
     counts.resize(std::max<size_t>(counts.size(), (index + 1) * kCountsPerBlock));
     for (size_t i = 0; i < kCountsPerBlock; i++) {
       counts[index * kCountsPerBlock + i] = load_le32(page.data() + i * 4);
@@ -118,8 +123,6 @@ Result<void> Core::load(const CheckpointRecord& checkpoint, const SystemTree& tr
     return {};
   }));
   while (counts.size() > regions_min && counts.back() == 0) counts.pop_back();
-  const uint64_t region_blocks = superblock_.region_size / kBlockSize;
-  const uint64_t regions = (limits.end_block + region_blocks - 1) / region_blocks;
   if (counts.size() > regions) return damaged(disk_, "blocks are allocated beyond the capacity");
   for (const uint32_t count : counts) {
     if (count > region_blocks) return damaged(disk_, "a region count is wrong");
@@ -220,8 +223,10 @@ Result<void> Core::replay_record(std::span<const Piece> pieces) {
     if (step != nullptr && !step->given_up) {
       // Reclaim again, in the trees as they are now, as far as was recorded.
       Version* version = forest_.version(step->version);
-      if (version == nullptr) return damaged(disk_, "a record speaks of an unknown version");
       const Cursor reached = step->finished ? kCursorEnd : step->reached;
+      if (version == nullptr || version->job == Job::none || reached > kCursorEnd) {
+        return damaged(disk_, "a step of reclaim is recorded that cannot have been");
+      }
       TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
         while (version->cursor < reached) {
           if (!reclaim_->step(*version, missing)) return false;
@@ -236,6 +241,9 @@ Result<void> Core::replay_record(std::span<const Piece> pieces) {
       return true;
     }));
     if (!fits) return damaged(disk_, "a journal record does not fit");
+    if (allocator_->is_contradicted()) {
+      return damaged(disk_, "what its maps free was never allocated");
+    }
   }
   return {};
 }

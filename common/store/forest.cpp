@@ -296,7 +296,7 @@ Version& Forest::begin_detached(Version& head) {
 }
 
 void Forest::begin_job(Version& version, Job job) {
-  CHECK(begun_ == nullptr && version.debtors.empty());  // which are younger, and dropped first
+  CHECK(can_begin(version));
   version.job = job;
   version.cursor = {};
   if (job == Job::sweep) version.released = version.swept = 0;

@@ -148,6 +148,9 @@ class Forest {
   Version& begin_detached(Version& head);
   // Which job a version is fit for. Job::none: it is in use, or its job has begun.
   static Job job_for(const Version& version);
+  bool can_begin(const Version& version) const {
+    return begun_ == nullptr && version.debtors.empty();  // which are younger, and dropped first
+  }
   void begin_job(Version& version, Job job);
   void set_cursor(Version& version, Cursor cursor);
   // The cursor is at the end: the version goes, or, if it was swept, stays.

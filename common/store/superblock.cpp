@@ -46,6 +46,14 @@ CheckpointRecord load_checkpoint(const std::byte* from) {
   return checkpoint;
 }
 
+bool is_root(const Superblock& superblock, const CheckpointRecord& checkpoint) {
+  const Entry& root = checkpoint.system_root;
+  const AddressLimits limits = superblock.limits();
+  if (root.is_hole()) return root.version() == 0 && root.crc() == 0;
+  return root.word() == Entry::node(root.block(), 0, 0).word() && root.version() == 0 &&
+         root.block() >= limits.first_block && root.block() < limits.end_block;
+}
+
 enum class SlotState { foreign, damaged, other_version, unknown_features, valid };
 
 SlotState parse(const Page& page, FoundSuperblock& found) {
@@ -69,7 +77,9 @@ SlotState parse(const Page& page, FoundSuperblock& found) {
   superblock.created = static_cast<int64_t>(load_le64(page.data() + 128));
   superblock.older = load_checkpoint(page.data() + kOlderAt);
   superblock.newer = load_checkpoint(page.data() + kNewerAt);
-  return geometry_fault(superblock).empty() ? SlotState::valid : SlotState::damaged;
+  const bool fits = geometry_fault(superblock).empty() && is_root(superblock, superblock.older) &&
+                    is_root(superblock, superblock.newer);
+  return fits ? SlotState::valid : SlotState::damaged;
 }
 
 }  // namespace

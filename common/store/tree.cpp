@@ -20,7 +20,7 @@ const Node* Tree::leaf(const Version& version, uint64_t block, MissingNodes& mis
 }
 
 void Tree::free_target(Version& owner, const Entry& entry, unsigned level) {
-  CHECK(owner.owned > 0);
+  if (owner.owned == 0) return allocator_.contradict();
   owner.owned--;
   forest_.touch(owner);
   if (level == 0) {
