@@ -30,8 +30,8 @@ struct SmallStore {
   std::map<std::string, std::map<uint64_t, std::set<uint32_t>>> contents;
 };
 
-// Of this process; made at the first call, always alike.
-const SmallStore& small_store();
+SmallStore make_small_store();    // always alike
+const SmallStore& small_store();  // that of this process, made at the first call
 
 store::Options small_options();
 

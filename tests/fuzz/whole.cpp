@@ -75,8 +75,10 @@ class Use {
     if (!opened.ok()) return;
     store_ = std::move(opened).value();
     look();
-    // What is wrong with itself, and has checksums that fit, is made by nobody but a forger.
-    if (is_sound || !is_forged_) change();
+    // What is wrong with itself, and has checksums that fit, is made by nobody but a forger: it can
+    // be looked at, and no more is asked.
+    if (is_forged_ && !is_sound) return store_.reset();
+    change();
     look();
     const bool is_closed = store_->close().ok();
     store_.reset();
