@@ -12,7 +12,6 @@
 namespace vellum::fuzz {
 
 using namespace store;
-using support::demand;
 using support::demand_ok;
 
 namespace {
