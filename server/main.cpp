@@ -51,6 +51,7 @@ Result<std::unique_ptr<disk::FileDisk>> open_disk(const Options& options) {
 Result<void> format(disk::FileDisk& disk, const Options& options,
                     const store::Options& store_options) {
   store::Geometry geometry;
+  geometry.eradication_delay = options.eradication_delay.value_or(geometry.eradication_delay);
   if (!disk.can_grow()) geometry.capacity = disk.size_bytes();
   if (options.capacity_bytes) geometry.capacity = *options.capacity_bytes;
   if (!disk.can_grow() && geometry.capacity > disk.size_bytes()) {

@@ -25,7 +25,7 @@ constexpr uint16_t kDefaultPort = 10809;
 
 // The options as they were written.
 struct Texts {
-  std::string store, control, cache, capacity, threads, pid_file, log_level, mode, group;
+  std::string store, control, cache, capacity, delay, threads, pid_file, log_level, mode, group;
   std::vector<std::string> unix_paths, listen;
   bool create = false, force = false, version = false;
 };
@@ -36,6 +36,9 @@ void declare(CLI::App& app, Texts& texts) {
   app.add_flag("--force", texts.force, "with --create: give up whatever PATH holds");
   app.add_option("--capacity", texts.capacity, "with --create: the largest size of a file (1P)")
       ->type_name("SIZE");
+  app.add_option("--eradication-delay", texts.delay,
+                 "with --create: how long what is destroyed can be recovered (24h)")
+      ->type_name("TIME");
   app.add_option("--unix", texts.unix_paths, "serve NBD at this Unix socket; may be repeated")
       ->type_name("SOCK")
       ->allow_extra_args(false);
@@ -173,6 +176,14 @@ Result<Options> check(const Texts& texts) {
       return bad("--capacity", texts.capacity, "a store's capacity is chosen with --create");
     }
     TRY_ASSIGN(options.capacity_bytes, size_option("--capacity", texts.capacity));
+  }
+  if (!texts.delay.empty()) {
+    if (!texts.create) {
+      return bad(
+          "--eradication-delay", texts.delay,
+          "it is chosen with --create; of a store that is there, vellum store set changes it");
+    }
+    TRY_ASSIGN(options.eradication_delay, parse_duration(texts.delay));
   }
   if (!texts.cache.empty()) {
     TRY_ASSIGN(options.cache_bytes, size_option("--cache", texts.cache));

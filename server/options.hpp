@@ -20,7 +20,8 @@ struct Options {
   std::string store_path;
   bool create = false;
   bool force = false;
-  std::optional<uint64_t> capacity_bytes;  // none: the device's size, or the store's default
+  std::optional<int64_t> eradication_delay;  // milliseconds; none: the default
+  std::optional<uint64_t> capacity_bytes;    // none: the device's size, or the store's default
   std::vector<std::string> unix_paths;
   std::vector<TcpAddress> tcp_addresses;
   std::string control_path;

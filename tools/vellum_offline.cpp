@@ -26,7 +26,7 @@ struct CheckOptions {
 
 struct InitOptions {
   std::string path;
-  std::optional<std::string> capacity;
+  std::optional<std::string> capacity, delay;
   bool force = false;
   std::vector<std::string> volumes;  // NAME=SIZE
 };
@@ -129,9 +129,12 @@ Result<std::vector<NewVolume>> new_volumes(const std::vector<std::string>& given
   return volumes;
 }
 
-Result<store::Geometry> geometry_for(const disk::Disk& disk,
-                                     const std::optional<std::string>& capacity) {
+Result<store::Geometry> geometry_for(const disk::Disk& disk, const InitOptions& options) {
   store::Geometry geometry;
+  if (options.delay) {
+    TRY_ASSIGN(geometry.eradication_delay, parse_duration(*options.delay));
+  }
+  const std::optional<std::string>& capacity = options.capacity;
   const uint64_t device_size = disk.size_bytes() / kBlockSize * kBlockSize;
   if (!disk.can_grow()) geometry.capacity = device_size;
   if (!capacity) return geometry;
@@ -148,7 +151,7 @@ Result<store::Geometry> geometry_for(const disk::Disk& disk,
 
 Result<store::StoreInfo> make_store(disk::Disk& disk, const InitOptions& options,
                                     const std::vector<NewVolume>& volumes) {
-  TRY_ASSIGN(const store::Geometry geometry, geometry_for(disk, options.capacity));
+  TRY_ASSIGN(const store::Geometry geometry, geometry_for(disk, options));
   TRY(store::Store::format(disk, geometry, store_options()));
   TRY_ASSIGN(const auto made, store::Store::open(disk, store_options()));
   for (const NewVolume& volume : volumes) {
@@ -162,6 +165,7 @@ Result<store::StoreInfo> make_store(disk::Disk& disk, const InitOptions& options
 Result<void> init(const Program& program, const InitOptions& options) {
   TRY_ASSIGN(const auto volumes, new_volumes(options.volumes));
   if (options.capacity) TRY(size_argument("--capacity", *options.capacity));
+  if (options.delay) TRY(parse_duration(*options.delay));
   const bool existed = ::access(options.path.c_str(), F_OK) == 0;
   const auto mode = options.force ? disk::OpenMode::create_forced : disk::OpenMode::create;
   TRY_ASSIGN(const auto disk, disk::FileDisk::open(options.path, mode));
@@ -197,6 +201,8 @@ void add_offline_commands(CLI::App& app, Program& program) {
   CLI::App& make = *app.add_subcommand("init", "Make an empty store");
   make.add_option("STORE", made->path, "A new or empty file, or a block device")->required();
   make.add_option("--capacity", made->capacity, "Like 40T; a file's limit, 1P unless given");
+  make.add_option("--eradication-delay", made->delay,
+                  "How long what is destroyed can be recovered, like 0 or 7d; 24h unless given");
   make.add_flag("--force", made->force, "Replace what the file or device holds");
   make.add_option("--volume", made->volumes, "NAME=SIZE: make this volume too; may be repeated")
       ->allow_extra_args(false);

@@ -94,4 +94,31 @@ std::string counted(uint64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+std::string duration_of(const json& object, const char* member) {
+  const std::string text = text_of(object, member);
+  return text == "-" ? text : format_duration(static_cast<int64_t>(number_of(object, member)));
+}
+
+std::string destruction_of(const json& object) {
+  const std::string left = duration_of(object, "time_remaining_ms");
+  return left == "-" ? left : "can be recovered for " + left;
+}
+
+void print_destruction(const json& answer, const std::string& kind, const std::string& name) {
+  if (number_of(answer, "time_remaining_ms") == 0) return print_line("eradicated " + name);
+  print_line("destroyed " + name + "; for " + duration_of(answer, "time_remaining_ms") +
+             " vellum " + kind + " recover " + name + " brings it back");
+}
+
+void print_destroyed(const json& objects) {
+  using Align = Table::Align;
+  Table table(
+      {{"NAME", Align::left}, {"SIZE", Align::right}, {"CAN BE RECOVERED FOR", Align::left}});
+  for (const json& object : objects) {
+    table.add({text_of(object, "name"), size_of(object, "size"),
+               duration_of(object, "time_remaining_ms")});
+  }
+  table.print();
+}
+
 }  // namespace vellum::tools

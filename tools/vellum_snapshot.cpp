@@ -10,6 +10,7 @@ namespace vellum::tools {
 namespace {
 
 struct Options {
+  bool eradicate = false, destroyed = false;
   std::string name;
   std::vector<std::string> volumes;
   std::optional<std::string> volume;
@@ -25,9 +26,10 @@ Result<void> create(const Program& program, const Options& options) {
 }
 
 Result<void> list(const Program& program, const Options& options) {
-  json params = json::object();
+  json params{{"destroyed", options.destroyed}};
   if (options.volume) params["volume"] = *options.volume;
-  return program.show("snapshot.list", params, [](const json& snapshots) {
+  return program.show("snapshot.list", params, [&](const json& snapshots) {
+    if (options.destroyed) return print_destroyed(snapshots);
     using Align = Table::Align;
     Table table({{"NAME", Align::left},
                  {"SIZE", Align::right},
@@ -50,13 +52,26 @@ Result<void> show(const Program& program, const Options& options) {
            {"created", text_of(snapshot, "created")},
            {"parent", text_of(snapshot, "parent")},
            {"children", text_of(snapshot, "children")},
+           {"destroyed", destruction_of(snapshot)},
            {"uuid", text_of(snapshot, "uuid")}});
   });
 }
 
 Result<void> destroy(const Program& program, const Options& options) {
-  return program.show("snapshot.destroy", {{"name", options.name}},
-                      [&](const json& /*gone*/) { print_line("destroyed " + options.name); });
+  const json params{{"name", options.name}, {"eradicate", options.eradicate}};
+  return program.show("snapshot.destroy", params, [&](const json& destroyed) {
+    print_destruction(destroyed, "snapshot", options.name);
+  });
+}
+
+Result<void> recover(const Program& program, const Options& options) {
+  return program.show("snapshot.recover", {{"name", options.name}},
+                      [&](const json& /*back*/) { print_line("recovered " + options.name); });
+}
+
+Result<void> eradicate(const Program& program, const Options& options) {
+  return program.show("snapshot.eradicate", {{"name", options.name}},
+                      [&](const json& /*gone*/) { print_line("eradicated " + options.name); });
 }
 
 }  // namespace
@@ -76,10 +91,16 @@ void add_snapshot_commands(CLI::App& app, Program& program) {
                   "Their name after the @ (else each volume's next number)");
   auto [all, listed] = add("list", "Snapshots, oldest first", list);
   all.add_option("VOLUME", listed.volume, "Only those of this volume");
+  all.add_flag("--destroyed", listed.destroyed, "Those that can be recovered instead");
   auto [one, shown] = add("show", "One snapshot", show);
   one.add_option("SNAPSHOT", shown.name, "VOLUME@SUFFIX")->required();
   auto [remove, removed] = add("destroy", "Destroy a snapshot", destroy);
   remove.add_option("SNAPSHOT", removed.name, "VOLUME@SUFFIX")->required();
+  remove.add_flag("--eradicate", removed.eradicate, "For good, at once");
+  auto [back, recovered] = add("recover", "Bring back what was destroyed", recover);
+  back.add_option("SNAPSHOT", recovered.name, "VOLUME@SUFFIX")->required();
+  auto [end, ended] = add("eradicate", "End a destroyed snapshot for good, now", eradicate);
+  end.add_option("SNAPSHOT", ended.name, "VOLUME@SUFFIX")->required();
 }
 
 }  // namespace vellum::tools

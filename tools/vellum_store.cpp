@@ -15,6 +15,7 @@ namespace {
 struct Options {
   std::vector<std::string> names;
   std::optional<std::string> size;
+  std::string delay;
   std::optional<std::string> volume;
   std::string method;
   std::string params = "{}";
@@ -41,6 +42,8 @@ void print_store(const json& info) {
          {"volumes", text_of(info, "volumes")},
          {"snapshots", text_of(info, "snapshots")},
          {"versions", text_of(info, "versions") + ", " + text_of(info, "zombies") + " zombies"},
+         {"destroyed", text_of(info, "destroyed")},
+         {"eradication delay", duration_of(info, "eradication_delay_ms")},
          {"journal", share(info, "journal_used", "journal_size")},
          {"cache",
           share(info, "cache_used", "cache_size") + ", " + size_of(info, "cache_dirty") + " dirty"},
@@ -57,6 +60,14 @@ void print_store(const json& info) {
 
 Result<void> store(const Program& program, const Options& /*options*/) {
   return program.show("store.get", json::object(), print_store);
+}
+
+Result<void> set(const Program& program, const Options& options) {
+  TRY_ASSIGN(const int64_t delay, parse_duration(options.delay));
+  return program.show("store.set", json{{"eradication_delay_ms", delay}}, [](const json& info) {
+    print_line("what is destroyed from now on can be recovered for " +
+               duration_of(info, "eradication_delay_ms"));
+  });
 }
 
 Result<void> grow(const Program& program, const Options& options) {
@@ -148,6 +159,14 @@ void add_store_commands(CLI::App& app, Program& program) {
   info.preparse_callback([&program, options](size_t /*arguments*/) {
     program.action = [&program, options] { return store(program, *options); };
   });
+
+  options = std::make_shared<Options>();
+  CLI::App& settings = *info.add_subcommand("set", "Change a setting of the store");
+  settings
+      .add_option("--eradication-delay", options->delay,
+                  "How long what is destroyed can be recovered, like 24h or 0")
+      ->required();
+  on_parsed(settings, program, options, set);
 
   options = std::make_shared<Options>();
   CLI::App& growth = *info.add_subcommand("grow", "Let the store become larger, while it is used");

@@ -14,6 +14,7 @@ struct Options {
   std::string name;
   std::string other;  // the second name
   std::string size;
+  bool eradicate = false, destroyed = false;
   bool reserved = false, truncate = false, force = false, overwrite = false, no_undo = false;
 };
 
@@ -36,8 +37,10 @@ Result<void> create(const Program& program, const Options& options) {
                       [](const json& volume) { print_line("created " + described(volume)); });
 }
 
-Result<void> list(const Program& program, const Options& /*options*/) {
-  return program.show("volume.list", json::object(), [](const json& volumes) {
+Result<void> list(const Program& program, const Options& options) {
+  const json params{{"destroyed", options.destroyed}};
+  return program.show("volume.list", params, [&](const json& volumes) {
+    if (options.destroyed) return print_destroyed(volumes);
     using Align = Table::Align;
     Table table({{"NAME", Align::left},
                  {"SIZE", Align::right},
@@ -63,6 +66,7 @@ Result<void> show(const Program& program, const Options& options) {
            {"attached", text_of(volume, "attached")},
            {"created", text_of(volume, "created")},
            {"parent", text_of(volume, "parent")},
+           {"destroyed", destruction_of(volume)},
            {"uuid", text_of(volume, "uuid")}});
   });
 }
@@ -82,8 +86,23 @@ Result<void> resize(const Program& program, const Options& options) {
 }
 
 Result<void> destroy(const Program& program, const Options& options) {
-  return program.show("volume.destroy", {{"name", options.name}, {"force", options.force}},
-                      [&](const json& /*gone*/) { print_line("destroyed " + options.name); });
+  const json params{
+      {"name", options.name}, {"force", options.force}, {"eradicate", options.eradicate}};
+  return program.show("volume.destroy", params, [&](const json& destroyed) {
+    print_destruction(destroyed, "volume", options.name);
+  });
+}
+
+Result<void> recover(const Program& program, const Options& options) {
+  return program.show("volume.recover", {{"name", options.name}}, [](const json& volume) {
+    print_line("recovered " + described(volume) + ", with " +
+               counted(number_of(volume, "snapshots"), "snapshot"));
+  });
+}
+
+Result<void> eradicate(const Program& program, const Options& options) {
+  return program.show("volume.eradicate", {{"name", options.name}},
+                      [&](const json& /*gone*/) { print_line("eradicated " + options.name); });
 }
 
 Result<void> clone(const Program& program, const Options& options) {
@@ -149,6 +168,13 @@ void add_changes(Builder& builder) {
   CLI::App& remove = builder.add("destroy", "Destroy a volume and its snapshots", destroy);
   remove.add_option("NAME", builder.options().name)->required();
   remove.add_flag("--force", builder.options().force, "Even if clients use it");
+  remove.add_flag("--eradicate", builder.options().eradicate, "For good, at once");
+
+  CLI::App& back = builder.add("recover", "Bring back what was destroyed", recover);
+  back.add_option("NAME", builder.options().name)->required();
+
+  CLI::App& end = builder.add("eradicate", "End a destroyed volume for good, now", eradicate);
+  end.add_option("NAME", builder.options().name)->required();
 }
 
 void add_copies(Builder& builder) {
@@ -180,7 +206,8 @@ void add_volume_commands(CLI::App& app, Program& program) {
   CLI::App& group = *app.add_subcommand("volume", "Make, show, change and destroy volumes");
   group.require_subcommand(1);
   Builder builder(group, program);
-  builder.add("list", "All volumes", list);
+  CLI::App& all = builder.add("list", "All volumes", list);
+  all.add_flag("--destroyed", builder.options().destroyed, "Those that can be recovered instead");
   CLI::App& one = builder.add("show", "One volume", show);
   one.add_option("NAME", builder.options().name)->required();
   add_changes(builder);

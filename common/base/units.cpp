@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "common/base/units.hpp"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <optional>
@@ -65,6 +67,52 @@ std::string format_size_exact(uint64_t bytes) {
   }
   std::string text = std::to_string(bytes);
   if (power > 0) text += kPrefixes[power - 1];
+  return text;
+}
+
+namespace {
+
+struct TimeUnit {
+  char suffix;
+  const char* name;
+  int64_t milliseconds;
+};
+constexpr std::array<TimeUnit, 4> kTimeUnits{{{'d', "d", int64_t{24} * 3600 * 1000},
+                                              {'h', "h", int64_t{3600} * 1000},
+                                              {'m', "min", int64_t{60} * 1000},
+                                              {'s', "s", 1000}}};
+
+}  // namespace
+
+Result<int64_t> parse_duration(std::string_view text) {
+  const Error error{
+      Errc::invalid_argument,
+      "\"" + std::string(text) + "\" is no duration: write one like 90s, 30m, 24h or 7d"};
+  if (text == "0") return 0;
+  const auto unit = std::find_if(kTimeUnits.begin(), kTimeUnits.end(), [&](const TimeUnit& each) {
+    return !text.empty() && text.back() == each.suffix;
+  });
+  if (unit == kTimeUnits.end()) return error;
+  uint32_t count = 0;
+  const char* end = text.data() + text.size() - 1;
+  const auto [stopped, fault] = std::from_chars(text.data(), end, count);
+  if (fault != std::errc() || stopped != end) return error;
+  return int64_t{count} * unit->milliseconds;
+}
+
+std::string format_duration(int64_t milliseconds) {
+  std::string text;
+  int units = 0;
+  for (const TimeUnit& unit : kTimeUnits) {
+    const int64_t count = milliseconds / unit.milliseconds;
+    if (count == 0 && (units > 0 || unit.suffix != 's')) {
+      if (units > 0) break;
+      continue;
+    }
+    text += (units > 0 ? " " : "") + std::to_string(count) + " " + unit.name;
+    milliseconds -= count * unit.milliseconds;
+    if (++units == 2) break;
+  }
   return text;
 }
 

@@ -29,7 +29,9 @@ ordered_json json_of(const store::VolumeInfo& volume) {
           {"provision", volume.provision == store::Provision::thin ? "thin" : "reserved"},
           {"snapshots", volume.snapshots},
           {"parent", or_null(volume.parent)},
-          {"attached", volume.attached}};
+          {"attached", volume.attached},
+          {"destroyed", volume.time_remaining.has_value()},
+          {"time_remaining_ms", or_null(volume.time_remaining)}};
 }
 
 ordered_json json_of(const store::SnapshotInfo& snapshot) {
@@ -40,7 +42,9 @@ ordered_json json_of(const store::SnapshotInfo& snapshot) {
           {"size", snapshot.size},
           {"created", time_text(snapshot.created)},
           {"parent", or_null(snapshot.parent)},
-          {"children", snapshot.children}};
+          {"children", snapshot.children},
+          {"destroyed", snapshot.time_remaining.has_value()},
+          {"time_remaining_ms", or_null(snapshot.time_remaining)}};
 }
 
 ordered_json json_of(const store::SpaceWarning& warning) {
@@ -96,8 +100,8 @@ std::string encode(const store::CopyInfo& copy) {
                               {"undo_snapshot", or_null(copy.undo_snapshot)}});
 }
 
-std::string encode(const std::monostate& /*nothing*/) {
-  return to_text(ordered_json{{"time_remaining_ms", 0}});
+std::string encode(const store::Destroyed& destroyed) {
+  return to_text(ordered_json{{"time_remaining_ms", destroyed.time_remaining}});
 }
 
 std::string encode(const store::AllocatedMap& map) {
@@ -128,6 +132,7 @@ std::string encode(const std::vector<store::SpaceInfo>& list) {
                         {"unique", space.unique},
                         {"gives_back", space.gives_back},
                         {"promised", space.promised},
+                        {"destroyed", space.destroyed},
                         {"exact", space.exact}};
   });
 }
@@ -176,6 +181,8 @@ std::string encode(const store::StoreInfo& store) {
                               {"snapshots", store.snapshots},
                               {"versions", store.versions},
                               {"zombies", store.zombies},
+                              {"destroyed", store.destroyed},
+                              {"eradication_delay_ms", store.eradication_delay},
                               {"read_only", or_null(store.read_only)},
                               {"warning", store.warning ? json_of(*store.warning) : nullptr},
                               {"reclaim", std::move(reclaim)}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// snapshot.*: the methods that make, show and destroy snapshots.
+// snapshot.*: the methods that make, show, destroy and recover snapshots.
 #include "common/control/encode.hpp"
 #include "common/control/method.hpp"
 #include "common/control/once.hpp"
@@ -8,6 +8,7 @@
 namespace vellum::control {
 namespace {
 
+using store::Destroyed;
 using store::Once;
 using store::SnapshotInfo;
 
@@ -23,7 +24,7 @@ Result<std::string> list(const Call& call) {
   const auto volume = call.arguments.maybe_text("volume");
   // A volume that does not exist is a mistake, not a volume without snapshots.
   if (volume) TRY(call.store.get_volume(*volume));
-  return encode_list(call.store.list_snapshots(volume));
+  return encode_list(call.store.list_snapshots(volume, call.arguments.flag("destroyed")));
 }
 
 Result<std::string> get(const Call& call) {
@@ -32,8 +33,21 @@ Result<std::string> get(const Call& call) {
 }
 
 Result<std::string> destroy(const Call& call) {
-  return carry_out_once<std::monostate>(call, [&](const Once<std::monostate>& once) {
-    return call.store.destroy_snapshot(call.arguments.text("name"), once);
+  return carry_out_once<Destroyed>(call, [&](const Once<Destroyed>& once) {
+    return call.store.destroy_snapshot(call.arguments.text("name"),
+                                       call.arguments.flag("eradicate"), once);
+  });
+}
+
+Result<std::string> recover(const Call& call) {
+  return carry_out_once<SnapshotInfo>(call, [&](const Once<SnapshotInfo>& once) {
+    return call.store.recover_snapshot(call.arguments.text("name"), once);
+  });
+}
+
+Result<std::string> eradicate(const Call& call) {
+  return carry_out_once<Destroyed>(call, [&](const Once<Destroyed>& once) {
+    return call.store.eradicate_snapshot(call.arguments.text("name"), once);
   });
 }
 
@@ -46,9 +60,11 @@ std::vector<Method> snapshot_methods() {
        create,
        {required("sources", Kind::volumes), optional("suffix", Kind::suffix)},
        true},
-      {"snapshot.list", list, {optional("volume", Kind::volume)}},
+      {"snapshot.list", list, {optional("volume", Kind::volume), flag("destroyed", false)}},
       {"snapshot.get", get, {name}},
-      {"snapshot.destroy", destroy, {name, eradicate()}, true},
+      {"snapshot.destroy", destroy, {name, flag("eradicate", false)}, true},
+      {"snapshot.recover", recover, {name}, true},
+      {"snapshot.eradicate", eradicate, {name}, true},
   };
 }
 

@@ -37,6 +37,12 @@ Result<std::string> store_grow(const Call& call) {
   return encode(info);
 }
 
+Result<std::string> store_set(const Call& call) {
+  const auto delay = static_cast<int64_t>(call.arguments.number("eradication_delay_ms"));
+  TRY_ASSIGN(const store::StoreInfo info, call.store.set_eradication_delay(delay));
+  return encode(info);
+}
+
 Result<std::string> stats_get(const Call& call) {
   const auto volume = call.arguments.maybe_text("volume");
   if (!volume) return encode(call.store.stats());
@@ -50,9 +56,12 @@ std::vector<Method> store_methods() {
   Parameter capacity = optional("capacity", Kind::integer);
   capacity.least = 1;
   capacity.most = store::kCapacityMax;
+  Parameter delay = required("eradication_delay_ms", Kind::integer);
+  delay.most = store::kEradicationDelayMax;
   return {
       {"server.info", server_info, {}},
       {"store.get", store_get, {}},
+      {"store.set", store_set, {delay}},
       {"store.grow", store_grow, {capacity}},
       {"stats.get", stats_get, {optional("volume", Kind::volume)}},
   };

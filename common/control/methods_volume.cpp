@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// volume.*: the methods that make, show, change and destroy volumes.
+// volume.*: the methods that make, show, change, destroy and recover volumes.
 #include "common/control/encode.hpp"
 #include "common/control/method.hpp"
 #include "common/control/once.hpp"
@@ -9,6 +9,7 @@ namespace vellum::control {
 namespace {
 
 using store::CopyInfo;
+using store::Destroyed;
 using store::Once;
 using store::VolumeInfo;
 
@@ -21,7 +22,9 @@ Result<std::string> create(const Call& call) {
   });
 }
 
-Result<std::string> list(const Call& call) { return encode(call.store.list_volumes()); }
+Result<std::string> list(const Call& call) {
+  return encode(call.store.list_volumes(call.arguments.flag("destroyed")));
+}
 
 Result<std::string> get(const Call& call) {
   TRY_ASSIGN(const VolumeInfo volume, call.store.get_volume(call.arguments.text("name")));
@@ -43,9 +46,21 @@ Result<std::string> resize(const Call& call) {
 }
 
 Result<std::string> destroy(const Call& call) {
-  return carry_out_once<std::monostate>(call, [&](const Once<std::monostate>& once) {
+  return carry_out_once<Destroyed>(call, [&](const Once<Destroyed>& once) {
     return call.store.destroy_volume(call.arguments.text("name"), call.arguments.flag("force"),
-                                     once);
+                                     call.arguments.flag("eradicate"), once);
+  });
+}
+
+Result<std::string> recover(const Call& call) {
+  return carry_out_once<VolumeInfo>(call, [&](const Once<VolumeInfo>& once) {
+    return call.store.recover_volume(call.arguments.text("name"), once);
+  });
+}
+
+Result<std::string> eradicate(const Call& call) {
+  return carry_out_once<Destroyed>(call, [&](const Once<Destroyed>& once) {
+    return call.store.eradicate_volume(call.arguments.text("name"), once);
   });
 }
 
@@ -82,11 +97,13 @@ std::vector<Method> volume_methods() {
   const Parameter name = required("name", Kind::volume);
   return {
       {"volume.create", create, {name, volume_size("size"), provision()}, true},
-      {"volume.list", list, {}},
+      {"volume.list", list, {flag("destroyed", false)}},
       {"volume.get", get, {name}},
       {"volume.rename", rename, {name, required("new_name", Kind::volume)}, true},
       {"volume.resize", resize, {name, volume_size("size"), flag("truncate", false)}, true},
-      {"volume.destroy", destroy, {name, flag("force", false), eradicate()}, true},
+      {"volume.destroy", destroy, {name, flag("force", false), flag("eradicate", false)}, true},
+      {"volume.recover", recover, {name}, true},
+      {"volume.eradicate", eradicate, {name}, true},
       {"volume.clone", clone, {required("source", Kind::target), name}, true},
       {"volume.copy",
        copy,

@@ -37,13 +37,7 @@ Result<std::string> carry_out_once(const Call& call, Change change) {
     once.encode = [mark = fingerprint(call)](const T& value) { return mark + " " + encode(value); };
   }
   auto result = change(once);
-  if (result.ok()) {
-    if constexpr (std::is_same_v<decltype(result), Result<void>>) {
-      return encode(T{});
-    } else {
-      return encode(*result);
-    }
-  }
+  if (result.ok()) return encode(*result);
   if (result.error().code == Errc::answered) {  // another call with this id came in between
     if (auto answer = first_answer(call)) return std::move(*answer);
   }

@@ -59,8 +59,6 @@ std::string rule_of(const Parameter& parameter) {
       return integer_rule(parameter);
     case Kind::boolean:
       return "true or false";
-    case Kind::only_true:
-      return "true: what is destroyed cannot be recovered by this server";
     case Kind::choice:
       return choice_rule(parameter);
     case Kind::request_id:
@@ -118,8 +116,6 @@ bool is_allowed(const json& value, const Parameter& parameter) {
       return is_integer(value, parameter);
     case Kind::boolean:
       return value.is_boolean();
-    case Kind::only_true:
-      return value == true;
     default:
       return value.is_string() && is_text(value.get_ref<const std::string&>(), parameter);
   }
@@ -157,8 +153,6 @@ Parameter optional(std::string_view name, Kind kind) { return {name, kind}; }
 Parameter flag(std::string_view name, bool otherwise) {
   return {name, Kind::boolean, false, otherwise ? "true" : "false"};
 }
-
-Parameter eradicate() { return {"eradicate", Kind::only_true, false, "true"}; }
 
 Parameter volume_size(std::string_view name) {
   return {name,

@@ -29,7 +29,6 @@ enum class Kind {
   targets,    // 1 to store::kGroupMax of them, each once
   integer,
   boolean,
-  only_true,  // a boolean that cannot be false yet
   choice,
   request_id,
 };
@@ -52,9 +51,6 @@ Parameter required(std::string_view name, Kind kind);
 Parameter optional(std::string_view name, Kind kind);
 Parameter flag(std::string_view name, bool otherwise);
 Parameter volume_size(std::string_view name);
-// What is destroyed is gone at once, for now. A client that asks for less must not be told it had
-// it.
-Parameter eradicate();
 
 // The checked parameters of one call. A handler asks only for what its method declares (CHECK).
 class Arguments {

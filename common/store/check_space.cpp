@@ -83,12 +83,14 @@ Result<std::vector<SpaceInfo>> Core::count_space() const {
     SpaceInfo info;
     info.name = name;
     info.size = volume->size;
+    info.destroyed = is_destroyed(*volume);
     info.promised = promised_to(*volume) * kBlockSize;
     TRY(counter.add(info, volume->id, volume->head->root));
     for (const auto& [suffix, snapshot] : volume->snapshots) {
       SpaceInfo of;
       of.name = name + "@" + suffix;
       of.size = snapshot->size;
+      of.destroyed = is_destroyed(*snapshot);
       TRY(counter.add(of, volume->id, snapshot->version->root));
     }
   }

@@ -21,6 +21,7 @@ Core::Core(disk::Disk& disk, const Options& options, const Superblock& superbloc
                        device(), device(), device(), device()};
     random_.seed(seed);
   }
+  note_opened();
 }
 
 Core::~Core() { stop_threads(); }
@@ -180,11 +181,21 @@ bool Core::execute(const Piece& piece, bool is_replay) {
       return core.forest_.create_volume(piece.volume, piece.parent);
     }
     bool operator()(const SwitchPiece& piece) const { return core.forest_.switch_head(piece); }
-    bool operator()(const DestroyVolumePiece& piece) const {
-      return core.forest_.destroy_volume(piece.id);
+    bool operator()(const EradicateVolumePiece& piece) const {
+      return core.forest_.eradicate_volume(piece.id);
     }
-    bool operator()(const DestroySnapshotPiece& piece) const {
-      return core.forest_.destroy_snapshot(piece.id);
+    bool operator()(const EradicateSnapshotPiece& piece) const {
+      return core.forest_.eradicate_snapshot(piece.id);
+    }
+    bool operator()(const DestroyPiece& piece) const {
+      return core.forest_.destroy(piece.id, piece.eradicate_at);
+    }
+    bool operator()(const RecoverPiece& piece) const {
+      return core.forest_.destroy(piece.id, std::nullopt);
+    }
+    bool operator()(const EradicationDelayPiece& piece) const {
+      core.forest_.eradication_delay = piece.milliseconds;
+      return true;
     }
     bool operator()(const AnswerPiece& piece) const { return core.answers_.execute(piece); }
     bool operator()(const BeginReclaimPiece& piece) const {
@@ -223,6 +234,14 @@ void Core::append_executed(std::span<const Piece> pieces) {
 }
 
 Result<Target> Core::find_target(const std::string& name) {
+  TRY_ASSIGN(Target target, find_even_destroyed(name));
+  const bool destroyed =
+      target.snapshot ? is_destroyed(*target.snapshot) : is_destroyed(*target.volume);
+  if (destroyed) return destroyed_error(target);
+  return target;
+}
+
+Result<Target> Core::find_even_destroyed(const std::string& name) {
   const size_t at = name.find('@');
   const std::string volume_name = name.substr(0, at);
   Target target{forest_.volume(volume_name), nullptr};

@@ -69,20 +69,26 @@ class Core {
   // core_changes.cpp
   Result<VolumeInfo> create_volume(const std::string& name, uint64_t size, Provision provision,
                                    const Once<VolumeInfo>& once);
-  std::vector<VolumeInfo> list_volumes();
+  std::vector<VolumeInfo> list_volumes(bool destroyed);
   Result<VolumeInfo> get_volume(const std::string& name);
   Result<VolumeInfo> rename_volume(const std::string& name, const std::string& new_name,
                                    const Once<VolumeInfo>& once);
   Result<VolumeInfo> resize_volume(const std::string& name, uint64_t size, bool truncate,
                                    const Once<VolumeInfo>& once);
-  Result<void> destroy_volume(const std::string& name, bool force,
-                              const Once<std::monostate>& once);
+  Result<Destroyed> destroy_volume(const std::string& name, bool force, bool eradicate,
+                                   const Once<Destroyed>& once);
+  Result<VolumeInfo> recover_volume(const std::string& name, const Once<VolumeInfo>& once);
   Result<std::vector<SnapshotInfo>> create_snapshots(const std::vector<std::string>& volumes,
                                                      const std::optional<std::string>& suffix,
                                                      const Once<std::vector<SnapshotInfo>>& once);
-  std::vector<SnapshotInfo> list_snapshots(const std::optional<std::string>& volume);
+  std::vector<SnapshotInfo> list_snapshots(const std::optional<std::string>& volume,
+                                           bool destroyed);
   Result<SnapshotInfo> get_snapshot(const std::string& name);
-  Result<void> destroy_snapshot(const std::string& name, const Once<std::monostate>& once);
+  Result<Destroyed> destroy_snapshot(const std::string& name, bool eradicate,
+                                     const Once<Destroyed>& once);
+  Result<SnapshotInfo> recover_snapshot(const std::string& name, const Once<SnapshotInfo>& once);
+  Result<Destroyed> eradicate(const std::string& name, bool is_volume, const Once<Destroyed>& once);
+  Result<StoreInfo> set_eradication_delay(int64_t milliseconds);
   Result<VolumeInfo> clone(const std::string& source, const std::string& name,
                            const Once<VolumeInfo>& once);
   Result<CopyInfo> copy(const std::string& source, const std::string& target, bool overwrite,
@@ -196,7 +202,8 @@ class Core {
     execute_new(pieces);
     append_executed(pieces);
   }
-  Result<Target> find_target(const std::string& name);
+  Result<Target> find_target(const std::string& name);  // not what is destroyed
+  Result<Target> find_even_destroyed(const std::string& name);
 
   // -- core_recovery.cpp -------------------------------------------------------------------------
   Result<void> load(const CheckpointRecord& checkpoint, const SystemTree& tree,
@@ -253,6 +260,15 @@ class Core {
   void warn(unsigned level, unsigned percent);
   void look_at_space();
   void note_full();
+
+  // -- core_destroyed.cpp ------------------------------------------------------------------------
+  static Error destroyed_error(const Target& target);
+  int64_t trusted_now() const;
+  void note_opened();
+  std::optional<int64_t> time_remaining(const Volume& volume) const;
+  std::optional<int64_t> time_remaining(const Snapshot& snapshot) const;
+  Piece destroying(ObjectId id, bool is_volume, bool eradicate) const;
+  Result<bool> eradicate_due(Lock& lock);
 
   // -- core_host_space.cpp -----------------------------------------------------------------------
   Error host_full_error() const;
@@ -331,8 +347,12 @@ class Core {
   Result<T> change(const Once<T>& once, size_t record_bytes, const Make& make,
                    uint64_t nodes = kCatalogueBlocks);
   Result<void> flush_quietly();
+  static Result<void> check_names_volume(const std::string& name);
+  static Result<void> check_names_snapshot(const std::string& name);
   Result<Target> find_volume(const std::string& name);
   Result<Target> find_snapshot(const std::string& name);
+  Result<Target> find_even_destroyed_volume(const std::string& name);
+  Result<Target> find_even_destroyed_snapshot(const std::string& name);
   Result<void> check_new_name(const std::string& name) const;
   Result<void> check_detached(const Volume& volume) const;
   static Error versions_exhausted();
@@ -401,6 +421,7 @@ class Core {
   bool host_is_full_ = false, checkpoint_is_stuck_ = false;
   std::optional<SpaceWarning> warning_;
   std::chrono::steady_clock::time_point looked_at_space_, candidates_found_, host_full_since_;
+  int64_t opened_at_ = 0, opened_at_steady_ = 0;
   std::optional<std::string> failure_;
   bool closing_ = false;
   uint64_t requests_when_punched_ = 0;

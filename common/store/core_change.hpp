@@ -10,6 +10,10 @@
 
 namespace vellum::store {
 
+// Said of a name that is taken.
+inline constexpr char kDestroyedButThere[] =
+    ", destroyed: recover it, or eradicate it to free the name";
+
 // Of a volume, or the suffix of a snapshot; `what` names it in the error.
 Result<void> check_name(const std::string& what, const std::string& name);
 

@@ -22,9 +22,10 @@ Result<void> check_size(uint64_t size) {
 // The nearest named version from `version` upwards.
 std::optional<std::string> nearest_name(const Version* version) {
   for (; version != nullptr; version = version->parent) {
-    if (version->names.empty()) continue;
-    const Snapshot& snapshot = *version->names.back();
-    return snapshot.volume->name + "@" + snapshot.suffix;
+    for (auto name = version->names.rbegin(); name != version->names.rend(); ++name) {
+      const Snapshot& snapshot = **name;
+      if (!is_destroyed(snapshot)) return snapshot.volume->name + "@" + snapshot.suffix;
+    }
   }
   return std::nullopt;
 }
@@ -36,13 +37,15 @@ std::vector<std::string> children_of(const Version& version) {
   while (!left.empty()) {
     const Version* child = left.back();
     left.pop_back();
-    if (child->volume != nullptr) {
-      names.push_back(child->volume->name);
-    } else if (child->names.empty()) {
-      left.insert(left.end(), child->children.begin(), child->children.end());
-    }
+    const size_t before = names.size();
     for (const Snapshot* snapshot : child->names) {
+      if (is_destroyed(*snapshot)) continue;
       names.push_back(snapshot->volume->name + "@" + snapshot->suffix);
+    }
+    if (child->volume != nullptr) {
+      if (!is_destroyed(*child->volume)) names.push_back(child->volume->name);
+    } else if (names.size() == before) {
+      left.insert(left.end(), child->children.begin(), child->children.end());
     }
   }
   std::sort(names.begin(), names.end());
@@ -75,8 +78,11 @@ VolumeInfo Core::describe(const Volume& volume) const {
   info.size = volume.size;
   info.created = volume.created;
   info.provision = volume.provision;
-  info.snapshots = volume.snapshots.size();
+  info.snapshots = static_cast<uint64_t>(
+      std::count_if(volume.snapshots.begin(), volume.snapshots.end(),
+                    [](const auto& each) { return !each.second->eradicate_at; }));
   info.attached = volume.attached > 0;
+  info.time_remaining = time_remaining(volume);
   if (volume.head != nullptr) info.parent = nearest_name(volume.head->parent);
   return info;
 }
@@ -89,6 +95,7 @@ SnapshotInfo Core::describe(const Snapshot& snapshot) const {
   info.uuid = snapshot.uuid;
   info.size = snapshot.size;
   info.created = snapshot.created;
+  info.time_remaining = time_remaining(snapshot);
   info.parent = nearest_name(snapshot.version->parent);
   info.children = children_of(*snapshot.version);
   return info;
@@ -103,8 +110,10 @@ Result<void> Core::flush_quietly() {
 
 Result<void> Core::check_new_name(const std::string& name) const {
   TRY(check_name("the name of a volume", name));
-  if (!forest_.volume(name)) return {};
-  return Error{Errc::exists, "there is a volume \"" + name + "\" already"};
+  const auto other = forest_.volume(name);
+  if (!other) return {};
+  const std::string message = "there is a volume \"" + name + "\" already";
+  return Error{Errc::exists, is_destroyed(*other) ? message + kDestroyedButThere : message};
 }
 
 NewVolume Core::new_volume(const std::string& name, uint64_t size, Provision provision,
@@ -133,25 +142,33 @@ Error Core::versions_exhausted() {
           "new store"};
 }
 
-std::vector<VolumeInfo> Core::list_volumes() {
+std::vector<VolumeInfo> Core::list_volumes(bool destroyed) {
   const Lock lock(mutex_);
   std::vector<VolumeInfo> list;
-  for (const auto& [name, volume] : forest_.volumes()) list.push_back(describe(*volume));
+  for (const auto& [name, volume] : forest_.volumes()) {
+    if (is_destroyed(*volume) == destroyed) list.push_back(describe(*volume));
+  }
   return list;
 }
 
+Result<void> Core::check_names_volume(const std::string& name) {
+  if (name.find('@') == std::string::npos) return {};
+  return Error{Errc::invalid_argument, "\"" + name + "\" names a snapshot, and a volume is needed"};
+}
+
 Result<Target> Core::find_volume(const std::string& name) {
-  if (name.find('@') != std::string::npos) {
-    return Error{Errc::invalid_argument, "\"" + name +
-                                             "\" names a snapshot, and a volume is "
-                                             "needed"};
-  }
+  TRY(check_names_volume(name));
   return find_target(name);
+}
+
+Result<Target> Core::find_even_destroyed_volume(const std::string& name) {
+  TRY(check_names_volume(name));
+  return find_even_destroyed(name);
 }
 
 Result<VolumeInfo> Core::get_volume(const std::string& name) {
   const Lock lock(mutex_);
-  TRY_ASSIGN(const Target target, find_volume(name));
+  TRY_ASSIGN(const Target target, find_even_destroyed_volume(name));
   return describe(*target.volume);
 }
 
@@ -172,7 +189,7 @@ Result<std::optional<uint64_t>> Core::first_allocated(Lock& lock, const Volume& 
                                                       uint64_t block) {
   std::optional<uint64_t> next;
   TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
-    if (volume.destroyed) return true;
+    if (is_destroyed(volume)) return true;
     next = next_allocated(nodes_, missing, volume.head->root, block);
     return missing.empty();
   }));
@@ -188,7 +205,7 @@ Result<void> Core::cut_off(Export& all, uint64_t size, bool truncate) {
       Lock lock(mutex_);
       TRY_ASSIGN(const auto next, first_allocated(lock, volume, at / kBlockSize));
       end = volume.size;
-      if (volume.destroyed || !next || *next * kBlockSize >= end || at >= end) return {};
+      if (is_destroyed(volume) || !next || *next * kBlockSize >= end || at >= end) return {};
     }
     if (!truncate) {
       return Error{Errc::precondition, "the volume \"" + all.name() + "\" holds data beyond " +
@@ -236,22 +253,6 @@ Result<VolumeInfo> Core::resize_volume(const std::string& name, uint64_t size, b
     if (volume->size != size) pieces.push_back(ResizePiece{volume->id, size});
     return {};
   });
-}
-
-Result<void> Core::destroy_volume(const std::string& name, bool force,
-                                  const Once<std::monostate>& once) {
-  const auto destroyed = change<std::monostate>(
-      once, 64,
-      [&](Lock&, auto& pieces, auto& info) -> Result<void> {
-        TRY_ASSIGN(const Target target, find_volume(name));
-        if (!force) TRY(check_detached(*target.volume));
-        pieces.push_back(DestroyVolumePiece{target.volume->id});
-        info = [] { return std::monostate(); };
-        return {};
-      },
-      0);
-  if (destroyed.ok()) return {};
-  return destroyed.error();
 }
 
 Result<void> Core::check_detached(const Volume& volume) const {

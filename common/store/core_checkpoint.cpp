@@ -134,6 +134,7 @@ void Core::begin_checkpoint(Lock& lock) {
   running->record.next_version = forest_.next_version();
   running->record.next_object = forest_.next_object();
   running->record.data_blocks = forest_.data_blocks;
+  running->record.eradication_delay = forest_.eradication_delay;
   for (const uint64_t block : forest_.take_changed_version_blocks()) {
     const uint64_t place = system_block(Area::versions, block);
     forest_.store_versions(block, running->tables[place], running->roots[place]);

@@ -161,6 +161,7 @@ SpaceInfo Core::space_of(const Volume& volume) const {
   SpaceInfo info;
   info.name = volume.name;
   info.size = volume.size;
+  info.destroyed = is_destroyed(volume);
   info.referenced = head.referenced * kBlockSize;
   info.unique = (owned_by_all(own) + (all_need_no_walk(own) ? 0 : head.not_shared)) * kBlockSize;
   info.gives_back =
@@ -179,6 +180,7 @@ SpaceInfo Core::space_of(const Snapshot& snapshot) const {
   SpaceInfo info;
   info.name = snapshot.volume->name + "@" + snapshot.suffix;
   info.size = snapshot.size;
+  info.destroyed = is_destroyed(snapshot);
   info.referenced = version.referenced * kBlockSize;
   if (version.names.size() == 1 && version.id != 0) {
     info.unique =
@@ -193,7 +195,7 @@ Result<std::vector<SpaceInfo>> Core::space(const std::vector<std::string>& names
   const Lock lock(mutex_);
   std::vector<SpaceInfo> list;
   for (const std::string& name : names) {
-    TRY_ASSIGN(const Target target, find_target(name));
+    TRY_ASSIGN(const Target target, find_even_destroyed(name));
     list.push_back(target.snapshot ? space_of(*target.snapshot) : space_of(*target.volume));
   }
   if (!names.empty()) return list;

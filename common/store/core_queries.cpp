@@ -40,7 +40,7 @@ class Pin {
   Pin& operator=(const Pin&) = delete;
 
   // The volume has gone meanwhile, and its head with it.
-  bool gone() const { return version_ == nullptr && volume_->destroyed; }
+  bool gone() const { return version_ == nullptr && is_destroyed(*volume_); }
   const Entry& root() const { return (version_ != nullptr ? version_ : volume_->head)->root; }
   Error destroyed() const {
     return {Errc::destroyed, "the volume \"" + volume_->name + "\" has been destroyed"};
@@ -213,6 +213,8 @@ StoreInfo Core::info() {
   const uint64_t reserve = reserve_blocks(has_promises) + (has_promises ? working_space() : 0);
   info.reserve = std::min(available(), reserve) * kBlockSize;
   info.free = free_blocks() * kBlockSize;
+  info.destroyed = forest_.destroyed().size();
+  info.eradication_delay = forest_.eradication_delay;
   look_at_space();
   info.warning = warning_;
   info.damaged_regions = allocator_->regions_given_up();

@@ -72,7 +72,7 @@ Ticket Core::enter(Export& to, uint64_t offset, uint64_t length) {
 // The version to read now, if the range up to `end` (bytes) lies in it.
 Result<void> Core::current_version(Export& from, uint64_t end, Version*& version) const {
   const auto& state = *from.state_;
-  if (!state.snapshot && state.volume->destroyed) {
+  if (!state.snapshot && is_destroyed(*state.volume)) {
     return Error{Errc::destroyed, "the volume \"" + from.name() + "\" has been destroyed"};
   }
   const uint64_t size = state.snapshot ? state.snapshot->size : state.volume->size;

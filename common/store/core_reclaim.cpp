@@ -24,6 +24,8 @@ Result<bool> Core::reclaim_step() {
   cost.records = 2;
   Lock lock(mutex_);
   TRY(admit(lock, cost, Wait::allowed, admission));
+  TRY_ASSIGN(const bool eradicated, eradicate_due(lock));
+  if (eradicated) return true;
   const Forest::Work work = forest_.next_work(!options_.background);
   Version* version = work.version;
   // A sweep copies before it frees. Where that takes the space that others need, it ends.

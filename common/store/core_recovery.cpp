@@ -91,6 +91,7 @@ Result<void> Core::load(const CheckpointRecord& checkpoint, const SystemTree& tr
     return {};
   }));
   forest_.data_blocks = checkpoint.data_blocks;
+  forest_.eradication_delay = checkpoint.eradication_delay;
   TRY(tree.for_each(Area::objects, [&](uint64_t index, const Page& page) -> Result<void> {
     for (size_t i = 0; i < kObjectsPerBlock; i++) {
       const std::byte* record = page.data() + i * kObjectRecord;

@@ -52,42 +52,49 @@ Result<std::vector<SnapshotInfo>> Core::create_snapshots(
   }
   if (suffix) TRY(check_name("the suffix of a snapshot", *suffix));
   const size_t bytes = kRecordPerSnapshot * volumes.size();
-  return change<
-      std::vector<SnapshotInfo>>(once, bytes, [&](Lock&, auto& pieces, auto& info) -> Result<void> {
-    if (forest_.versions_exhausted(volumes.size())) return versions_exhausted();
-    Ids ids = next_ids();
-    const int64_t created = now();
-    std::vector<ObjectId> made;
-    made.reserve(volumes.size());
-    NewHeads new_heads;
-    for (const std::string& name : volumes) {
-      TRY_ASSIGN(const Target target, find_volume(name));
-      if (suffix && target.volume->snapshots.contains(*suffix)) {
-        return Error{Errc::exists, "there is a snapshot \"" + name + "@" + *suffix + "\" already"};
-      }
-      made.push_back(ids.object);
-      SnapshotPiece piece = name_content(*target.volume, suffix, created, ids);
-      if (piece.new_head != 0) new_heads.emplace(target.volume.get(), target.volume->size);
-      pieces.emplace_back(std::move(piece));
-    }
-    TRY(check_new_heads(new_heads));
-    info = [this, made] {
-      std::vector<SnapshotInfo> list;
-      list.reserve(made.size());
-      for (const ObjectId id : made) list.push_back(describe(*forest_.snapshot(id)));
-      stats_.snapshots += made.size();
-      return list;
-    };
-    return {};
-  });
+  return change<std::vector<SnapshotInfo>>(
+      once, bytes, [&](Lock&, auto& pieces, auto& info) -> Result<void> {
+        if (forest_.versions_exhausted(volumes.size())) return versions_exhausted();
+        Ids ids = next_ids();
+        const int64_t created = now();
+        std::vector<ObjectId> made;
+        made.reserve(volumes.size());
+        NewHeads new_heads;
+        for (const std::string& name : volumes) {
+          TRY_ASSIGN(const Target target, find_volume(name));
+          const auto& taken = target.volume->snapshots;
+          if (const auto other = suffix ? taken.find(*suffix) : taken.end(); other != taken.end()) {
+            const std::string message =
+                "there is a snapshot \"" + name + "@" + *suffix + "\" already";
+            return Error{Errc::exists,
+                         is_destroyed(*other->second) ? message + kDestroyedButThere : message};
+          }
+          made.push_back(ids.object);
+          SnapshotPiece piece = name_content(*target.volume, suffix, created, ids);
+          if (piece.new_head != 0) new_heads.emplace(target.volume.get(), target.volume->size);
+          pieces.emplace_back(std::move(piece));
+        }
+        TRY(check_new_heads(new_heads));
+        info = [this, made] {
+          std::vector<SnapshotInfo> list;
+          list.reserve(made.size());
+          for (const ObjectId id : made) list.push_back(describe(*forest_.snapshot(id)));
+          stats_.snapshots += made.size();
+          return list;
+        };
+        return {};
+      });
 }
 
-std::vector<SnapshotInfo> Core::list_snapshots(const std::optional<std::string>& volume) {
+std::vector<SnapshotInfo> Core::list_snapshots(const std::optional<std::string>& volume,
+                                               bool destroyed) {
   const Lock lock(mutex_);
   std::vector<std::shared_ptr<Snapshot>> found;
   for (const auto& [name, each] : forest_.volumes()) {
     if (volume && name != *volume) continue;
-    for (const auto& [suffix, snapshot] : each->snapshots) found.push_back(snapshot);
+    for (const auto& [suffix, snapshot] : each->snapshots) {
+      if (is_destroyed(*snapshot) == destroyed) found.push_back(snapshot);
+    }
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a->id < b->id; });
   std::vector<SnapshotInfo> list;
@@ -96,32 +103,26 @@ std::vector<SnapshotInfo> Core::list_snapshots(const std::optional<std::string>&
   return list;
 }
 
+Result<void> Core::check_names_snapshot(const std::string& name) {
+  if (name.find('@') != std::string::npos) return {};
+  return Error{Errc::invalid_argument,
+               "\"" + name + "\" names a volume, and a snapshot, VOLUME@SUFFIX, is needed"};
+}
+
 Result<Target> Core::find_snapshot(const std::string& name) {
-  if (name.find('@') == std::string::npos) {
-    return Error{Errc::invalid_argument,
-                 "\"" + name + "\" names a volume, and a snapshot, VOLUME@SUFFIX, is needed"};
-  }
+  TRY(check_names_snapshot(name));
   return find_target(name);
+}
+
+Result<Target> Core::find_even_destroyed_snapshot(const std::string& name) {
+  TRY(check_names_snapshot(name));
+  return find_even_destroyed(name);
 }
 
 Result<SnapshotInfo> Core::get_snapshot(const std::string& name) {
   const Lock lock(mutex_);
-  TRY_ASSIGN(const Target target, find_snapshot(name));
+  TRY_ASSIGN(const Target target, find_even_destroyed_snapshot(name));
   return describe(*target.snapshot);
-}
-
-Result<void> Core::destroy_snapshot(const std::string& name, const Once<std::monostate>& once) {
-  const auto destroyed = change<std::monostate>(
-      once, 64,
-      [&](Lock&, auto& pieces, auto& info) -> Result<void> {
-        TRY_ASSIGN(const Target target, find_snapshot(name));
-        pieces.emplace_back(DestroySnapshotPiece{target.snapshot->id});
-        info = [] { return std::monostate(); };
-        return {};
-      },
-      0);
-  if (destroyed.ok()) return {};
-  return destroyed.error();
 }
 
 // The version that a new head can grow beneath. A volume is split for it, unless it is unchanged.
@@ -197,6 +198,7 @@ Result<CopyInfo> Core::copy(const std::string& source, const std::string& target
     TRY_ASSIGN(const Target from, find_target(source));
     if (forest_.versions_exhausted(3)) return versions_exhausted();
     const auto onto = forest_.volume(target);
+    if (onto && is_destroyed(*onto)) return destroyed_error(Target{onto, nullptr});
     std::optional<std::string> undo_name;
     NewHeads new_heads;
     add_new_head(from, new_heads);

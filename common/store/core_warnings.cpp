@@ -39,24 +39,30 @@ uint64_t Core::free_blocks() const {
   return there - std::min(there, kept);
 }
 
-// By what is at hand of the figures, the snapshots that would give back most.
+// What is destroyed already, and then, by what is at hand of the figures, the snapshots that would
+// give back most.
 std::vector<EradicationCandidate> Core::eradication_candidates() const {
   std::vector<std::pair<uint64_t, const Snapshot*>> best;
   for (const auto& [name, volume] : forest_.volumes()) {
     for (const auto& [suffix, snapshot] : volume->snapshots) {
       const Version& version = *snapshot->version;
       const uint64_t blocks = version.children.empty() ? version.owned : version.not_shared;
-      if (blocks == 0 || version.names.size() != 1) continue;
+      if (blocks == 0 || version.names.size() != 1 || is_destroyed(*snapshot)) continue;
       best.emplace_back(blocks, snapshot.get());
       std::sort(best.rbegin(), best.rend());
       if (best.size() > kCandidatesMax) best.pop_back();
     }
   }
   std::vector<EradicationCandidate> candidates;
-  for (const auto& [blocks, snapshot] : best) {
-    const SpaceInfo space = space_of(*snapshot);
-    if (space.gives_back > 0) candidates.push_back({space.name, space.gives_back});
+  const auto add = [&](const SpaceInfo& space) {
+    const bool is_last = candidates.size() == kCandidatesMax;
+    if (space.gives_back > 0 && !is_last) candidates.push_back({space.name, space.gives_back});
+  };
+  for (const auto& [time, id] : forest_.destroyed()) {
+    if (const auto volume = forest_.volume(id)) add(space_of(*volume));
+    if (const auto snapshot = forest_.snapshot(id)) add(space_of(*snapshot));
   }
+  for (const auto& [blocks, snapshot] : best) add(space_of(*snapshot));
   return candidates;
 }
 

@@ -255,11 +255,28 @@ bool Forest::switch_head(const SwitchPiece& piece) {
   return true;
 }
 
-bool Forest::destroy_volume(ObjectId id) {
+template <typename Object>
+void Forest::set_eradication(Object& object, std::optional<int64_t> at) {
+  if (object.eradicate_at) destroyed_.erase({*object.eradicate_at, object.id});
+  object.eradicate_at = at;
+  if (at) destroyed_.insert({*at, object.id});
+  changed_objects_.insert(object.id);
+}
+
+bool Forest::destroy(ObjectId id, std::optional<int64_t> eradicate_at) {
+  const auto of_volume = volume(id);
+  const auto of_snapshot = snapshot(id);
+  if (of_volume) set_eradication(*of_volume, eradicate_at);
+  if (of_snapshot) set_eradication(*of_snapshot, eradicate_at);
+  return of_volume || of_snapshot;
+}
+
+bool Forest::eradicate_volume(ObjectId id) {
   const auto gone = volume(id);
   if (!gone) return false;
-  while (!gone->snapshots.empty()) destroy_snapshot(gone->snapshots.begin()->second->id);
-  gone->destroyed = true;
+  while (!gone->snapshots.empty()) eradicate_snapshot(gone->snapshots.begin()->second->id);
+  set_eradication(*gone, std::nullopt);
+  gone->gone = true;
   gone->head->volume = nullptr;
   make_zombie(*gone->head);
   gone->head = nullptr;
@@ -270,10 +287,11 @@ bool Forest::destroy_volume(ObjectId id) {
   return true;
 }
 
-bool Forest::destroy_snapshot(ObjectId id) {
+bool Forest::eradicate_snapshot(ObjectId id) {
   const auto gone = snapshot(id);
   if (!gone) return false;
-  gone->destroyed = true;
+  set_eradication(*gone, std::nullopt);
+  gone->gone = true;
   Version& version = *gone->version;
   std::erase(version.names, gone.get());
   if (version.names.empty()) make_zombie(version);

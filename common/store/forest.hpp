@@ -68,8 +68,9 @@ struct Snapshot {
   uint64_t size = 0;
   int64_t created = 0;
   Version* version = nullptr;
-  bool destroyed = false;
-  uint32_t attached = 0;  // open exports
+  bool gone = false;                    // eradicated; an export may still hold it
+  std::optional<int64_t> eradicate_at;  // it is destroyed, and can be recovered until then
+  uint32_t attached = 0;                // open exports
 };
 
 struct Volume {
@@ -81,13 +82,20 @@ struct Volume {
   Provision provision = Provision::thin;
   uint64_t next_number = 1;
   Version* head = nullptr;
-  bool destroyed = false;
+  bool gone = false;                                           // as of a snapshot
+  std::optional<int64_t> eradicate_at;                         // likewise
   uint32_t attached = 0;                                       // open exports
   std::map<std::string, std::shared_ptr<Snapshot>> snapshots;  // by suffix
   uint64_t gives_back = 0;  // by eradicating it, where that has to be counted; as last counted
   IoStats stats;
   RangeQueue ranges;
 };
+
+// Destroyed or eradicated. A snapshot is destroyed with its volume, too.
+inline bool is_destroyed(const Volume& volume) { return volume.gone || volume.eradicate_at; }
+inline bool is_destroyed(const Snapshot& snapshot) {
+  return snapshot.gone || snapshot.eradicate_at || is_destroyed(*snapshot.volume);
+}
 
 class Forest {
  public:
@@ -120,8 +128,13 @@ class Forest {
   bool take_snapshot(const SnapshotPiece& piece);
   bool split(ObjectId id, VersionId new_head);
   bool switch_head(const SwitchPiece& piece);
-  bool destroy_volume(ObjectId id);
-  bool destroy_snapshot(ObjectId id);
+  bool eradicate_volume(ObjectId id);  // with its snapshots
+  bool eradicate_snapshot(ObjectId id);
+  // Of a volume or snapshot. Without a time it is recovered.
+  bool destroy(ObjectId id, std::optional<int64_t> eradicate_at);
+  // What has been destroyed, by the time at which it is to be eradicated.
+  const std::set<std::pair<int64_t, ObjectId>>& destroyed() const { return destroyed_; }
+  int64_t eradication_delay = 0;  // milliseconds
   // What reclaim is to do next; the job that has begun goes on first. A sweep looks at all that a
   // zombie does not share as a whole, so it waits until that promises something, unless it is
   // wanted for a single block.
@@ -192,6 +205,7 @@ class Forest {
     Provision provision = Provision::thin;  // volumes only, as is the next
     uint64_t next_number = 0;
     ObjectId volume = 0;  // snapshots only
+    std::optional<int64_t> eradicate_at;
   };
   void load(const LoadedVersion& version) { loaded_versions_[version.id] = version; }
   bool load_object(const std::byte* from);
@@ -215,6 +229,8 @@ class Forest {
   static void release_below(const Version& version);
   void classify(Version& version);
   void remove(Version& version);
+  template <typename Object>
+  void set_eradication(Object& object, std::optional<int64_t> at);
   bool link_volume(const ObjectRecord& loaded);
   bool link_snapshot(const ObjectRecord& loaded);
 
@@ -224,6 +240,7 @@ class Forest {
   std::map<ObjectId, std::shared_ptr<Volume>> by_id_;
   std::map<ObjectId, std::shared_ptr<Snapshot>> snapshots_;
   std::set<const Volume*> reserved_;
+  std::set<std::pair<int64_t, ObjectId>> destroyed_;
   std::set<VersionId> stale_;
   uint64_t removals_ = 0;
   VersionId next_version_ = 1;

@@ -11,19 +11,20 @@ namespace vellum::store {
 
 namespace {
 
-constexpr uint8_t kLive = 1;
+constexpr uint8_t kLive = 1, kDestroyed = 2;
 constexpr size_t kNameAt = 128;
 
 void store_object(const Forest::ObjectRecord& object, std::byte* to) {
   store_le64(to, object.id);
   to[8] = static_cast<std::byte>(object.type);
-  to[9] = std::byte{kLive};
+  to[9] = std::byte{object.eradicate_at ? kDestroyed : kLive};
   to[10] = static_cast<std::byte>(object.provision);
   to[11] = static_cast<std::byte>(object.name.size());
   store_le32(to + 12, object.version);
   std::memcpy(to + 16, object.uuid.data(), object.uuid.size());
   store_le64(to + 32, object.size);
   store_le64(to + 40, static_cast<uint64_t>(object.created));
+  store_le64(to + 48, static_cast<uint64_t>(object.eradicate_at.value_or(0)));
   store_le64(to + 56, object.volume);
   store_le64(to + 64, object.next_number);
   std::memcpy(to + kNameAt, object.name.data(), object.name.size());
@@ -73,7 +74,8 @@ void Forest::store_objects(uint64_t block, Page& page) const {
                   .created = volume.created,
                   .version = volume.head->id,
                   .provision = volume.provision,
-                  .next_number = volume.next_number},
+                  .next_number = volume.next_number,
+                  .eradicate_at = volume.eradicate_at},
                  place(volume.id));
   }
   for (auto at = snapshots_.lower_bound(first); at != snapshots_.end() && at->first < end; ++at) {
@@ -85,7 +87,8 @@ void Forest::store_objects(uint64_t block, Page& page) const {
                   .size = snapshot.size,
                   .created = snapshot.created,
                   .version = snapshot.version->id,
-                  .volume = snapshot.volume->id},
+                  .volume = snapshot.volume->id,
+                  .eradicate_at = snapshot.eradicate_at},
                  place(snapshot.id));
   }
 }
@@ -94,7 +97,8 @@ bool Forest::load_object(const std::byte* from) {
   const auto type = static_cast<uint8_t>(from[8]), provision = static_cast<uint8_t>(from[10]);
   const auto name_length = static_cast<size_t>(from[11]);
   if (type != 1 && type != 2) return false;
-  if (static_cast<uint8_t>(from[9]) != kLive || provision > 1) return false;
+  const auto state = static_cast<uint8_t>(from[9]);
+  if ((state != kLive && state != kDestroyed) || provision > 1) return false;
   if (name_length == 0 || name_length > kNameLengthMax) return false;
   ObjectRecord object;
   object.type = static_cast<ObjectType>(type);
@@ -107,6 +111,7 @@ bool Forest::load_object(const std::byte* from) {
   object.provision = static_cast<Provision>(provision);
   object.next_number = load_le64(from + 64);
   object.volume = load_le64(from + 56);
+  if (state == kDestroyed) object.eradicate_at = static_cast<int64_t>(load_le64(from + 48));
   if (object.size > kVolumeSizeMax) return false;
   loaded_objects_.push_back(std::move(object));
   return true;
@@ -121,6 +126,7 @@ bool Forest::link_volume(const ObjectRecord& loaded) {
   volume->created = loaded.created;
   volume->provision = loaded.provision;
   volume->next_number = loaded.next_number;
+  volume->eradicate_at = loaded.eradicate_at;
   volume->head = version(loaded.version);
   if (volume->head == nullptr || volume->head->state != State::head) return false;
   if (volume->head->volume != nullptr) return false;
@@ -140,6 +146,7 @@ bool Forest::link_snapshot(const ObjectRecord& loaded) {
   snapshot->uuid = loaded.uuid;
   snapshot->size = loaded.size;
   snapshot->created = loaded.created;
+  snapshot->eradicate_at = loaded.eradicate_at;
   snapshot->version = named;
   named->names.push_back(snapshot.get());
   return of->snapshots.emplace(snapshot->suffix, snapshot).second &&
@@ -172,6 +179,7 @@ bool Forest::link(VersionId next_version, ObjectId next_object) {
       if (loaded.id == 0 || loaded.id >= next_object) return false;
       const bool linked = type == ObjectType::volume ? link_volume(loaded) : link_snapshot(loaded);
       if (!linked) return false;
+      if (loaded.eradicate_at) destroyed_.insert({*loaded.eradicate_at, loaded.id});
     }
   }
   for (const auto& [id, loaded] : loaded_versions_) {

@@ -242,9 +242,9 @@ struct IdCodec {
   static T get(Reader& from) { return {from.get<uint64_t>()}; }
 };
 template <>
-struct Codec<DestroyVolumePiece> : IdCodec<DestroyVolumePiece> {};
+struct Codec<EradicateVolumePiece> : IdCodec<EradicateVolumePiece> {};
 template <>
-struct Codec<DestroySnapshotPiece> : IdCodec<DestroySnapshotPiece> {};
+struct Codec<EradicateSnapshotPiece> : IdCodec<EradicateSnapshotPiece> {};
 
 template <>
 struct Codec<AnswerPiece> {
@@ -301,6 +301,35 @@ struct Codec<ReclaimStepPiece> {
     piece.reached.level = level;
     if (level > kLevels) from.fail();
     return piece;
+  }
+};
+
+template <>
+struct Codec<DestroyPiece> {
+  static void put_body(std::vector<std::byte>& to, const DestroyPiece& piece) {
+    put(to, piece.id);
+    put(to, piece.eradicate_at);
+  }
+  static DestroyPiece get(Reader& from) {
+    DestroyPiece piece;
+    piece.id = from.get<uint64_t>();
+    piece.eradicate_at = from.get<int64_t>();
+    return piece;
+  }
+};
+
+template <>
+struct Codec<RecoverPiece> : IdCodec<RecoverPiece> {};
+
+template <>
+struct Codec<EradicationDelayPiece> {
+  static void put_body(std::vector<std::byte>& to, const EradicationDelayPiece& piece) {
+    put(to, piece.milliseconds);
+  }
+  static EradicationDelayPiece get(Reader& from) {
+    const auto milliseconds = from.get<int64_t>();
+    if (milliseconds < 0 || milliseconds > kEradicationDelayMax) from.fail();
+    return {milliseconds};
   }
 };
 

@@ -87,10 +87,10 @@ struct SwitchPiece {
   VersionId parent = 0, new_head = 0;
   uint64_t size = 0;
 };
-struct DestroyVolumePiece {
+struct EradicateVolumePiece {
   ObjectId id = 0;
 };
-struct DestroySnapshotPiece {
+struct EradicateSnapshotPiece {
   ObjectId id = 0;
 };
 struct AnswerPiece {
@@ -109,9 +109,22 @@ struct ReclaimStepPiece {
   bool given_up = false;  // a sweep, for want of space
 };
 
+// Of a volume or snapshot: from that time on it is eradicated.
+struct DestroyPiece {
+  ObjectId id = 0;
+  int64_t eradicate_at = 0;
+};
+struct RecoverPiece {
+  ObjectId id = 0;
+};
+struct EradicationDelayPiece {
+  int64_t milliseconds = 0;
+};
+
 using Piece = std::variant<WritePiece, TrimPiece, CreateVolumePiece, RenamePiece, ResizePiece,
-                           SnapshotPiece, SplitPiece, ClonePiece, SwitchPiece, DestroyVolumePiece,
-                           DestroySnapshotPiece, AnswerPiece, BeginReclaimPiece, ReclaimStepPiece>;
+                           SnapshotPiece, SplitPiece, ClonePiece, SwitchPiece, EradicateVolumePiece,
+                           EradicateSnapshotPiece, AnswerPiece, BeginReclaimPiece, ReclaimStepPiece,
+                           DestroyPiece, RecoverPiece, EradicationDelayPiece>;
 
 void encode(const Piece& piece, std::vector<std::byte>& to);
 // The same as a WritePiece, without making one.

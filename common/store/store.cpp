@@ -88,7 +88,9 @@ Result<VolumeInfo> Store::create_volume(const std::string& name, uint64_t size, 
   return core_->create_volume(name, size, provision, once);
 }
 
-std::vector<VolumeInfo> Store::list_volumes() { return core_->list_volumes(); }
+std::vector<VolumeInfo> Store::list_volumes(bool destroyed) {
+  return core_->list_volumes(destroyed);
+}
 
 Result<VolumeInfo> Store::get_volume(const std::string& name) { return core_->get_volume(name); }
 
@@ -102,9 +104,17 @@ Result<VolumeInfo> Store::resize_volume(const std::string& name, uint64_t size, 
   return core_->resize_volume(name, size, truncate, once);
 }
 
-Result<void> Store::destroy_volume(const std::string& name, bool force,
-                                   const Once<std::monostate>& once) {
-  return core_->destroy_volume(name, force, once);
+Result<Destroyed> Store::destroy_volume(const std::string& name, bool force, bool eradicate,
+                                        const Once<Destroyed>& once) {
+  return core_->destroy_volume(name, force, eradicate, once);
+}
+
+Result<VolumeInfo> Store::recover_volume(const std::string& name, const Once<VolumeInfo>& once) {
+  return core_->recover_volume(name, once);
+}
+
+Result<Destroyed> Store::eradicate_volume(const std::string& name, const Once<Destroyed>& once) {
+  return core_->eradicate(name, true, once);
 }
 
 Result<std::vector<SnapshotInfo>> Store::create_snapshots(
@@ -113,16 +123,31 @@ Result<std::vector<SnapshotInfo>> Store::create_snapshots(
   return core_->create_snapshots(volumes, suffix, once);
 }
 
-std::vector<SnapshotInfo> Store::list_snapshots(const std::optional<std::string>& volume) {
-  return core_->list_snapshots(volume);
+std::vector<SnapshotInfo> Store::list_snapshots(const std::optional<std::string>& volume,
+                                                bool destroyed) {
+  return core_->list_snapshots(volume, destroyed);
 }
 
 Result<SnapshotInfo> Store::get_snapshot(const std::string& name) {
   return core_->get_snapshot(name);
 }
 
-Result<void> Store::destroy_snapshot(const std::string& name, const Once<std::monostate>& once) {
-  return core_->destroy_snapshot(name, once);
+Result<Destroyed> Store::destroy_snapshot(const std::string& name, bool eradicate,
+                                          const Once<Destroyed>& once) {
+  return core_->destroy_snapshot(name, eradicate, once);
+}
+
+Result<SnapshotInfo> Store::recover_snapshot(const std::string& name,
+                                             const Once<SnapshotInfo>& once) {
+  return core_->recover_snapshot(name, once);
+}
+
+Result<Destroyed> Store::eradicate_snapshot(const std::string& name, const Once<Destroyed>& once) {
+  return core_->eradicate(name, false, once);
+}
+
+Result<StoreInfo> Store::set_eradication_delay(int64_t milliseconds) {
+  return core_->set_eradication_delay(milliseconds);
 }
 
 Result<VolumeInfo> Store::clone(const std::string& source, const std::string& name,

@@ -43,6 +43,7 @@ struct Geometry {
   uint64_t segment_size = 4 << 20;
   uint64_t region_size = 128 << 20;  // at most 32,768 blocks
   uint64_t journal_size = 64 << 20;
+  int64_t eradication_delay = kEradicationDelayDefault;  // milliseconds
 };
 
 struct Options {
@@ -50,7 +51,9 @@ struct Options {
   bool background = true;      // false: no threads; the owner calls the *_step() functions (tests)
   size_t reclaim_places = 16;  // leaves and nodes that one step of reclaim looks at
   std::function<int64_t()> clock;  // milliseconds since 1970; null: the system's
-  uint64_t random_seed = 0;        // for uuids in tests; 0: the system's randomness
+  // Milliseconds since any moment, never set; null: the system's, or `clock` if that is given.
+  std::function<int64_t()> steady_clock;
+  uint64_t random_seed = 0;  // for uuids in tests; 0: the system's randomness
   // Called for what an operator should know. Level: 0 debug, 1 info, 2 warning, 3 error.
   std::function<void(int level, const std::string& message)> log;
 };
@@ -159,24 +162,38 @@ class Store {
   // -- Volumes and snapshots. Names: see DESIGN "Names, sizes, defaults". -------------------------
   Result<VolumeInfo> create_volume(const std::string& name, uint64_t size, Provision provision,
                                    const Once<VolumeInfo>& once = {});
-  std::vector<VolumeInfo> list_volumes();  // by name
+  // By name. Those that are destroyed, or those that are not.
+  std::vector<VolumeInfo> list_volumes(bool destroyed = false);
   Result<VolumeInfo> get_volume(const std::string& name);
   Result<VolumeInfo> rename_volume(const std::string& name, const std::string& new_name,
                                    const Once<VolumeInfo>& once = {});
   // Shrinking needs `truncate`, unless what is cut off holds nothing.
   Result<VolumeInfo> resize_volume(const std::string& name, uint64_t size, bool truncate,
                                    const Once<VolumeInfo>& once = {});
-  // With its snapshots, at once and for good. An attached volume needs `force`.
-  Result<void> destroy_volume(const std::string& name, bool force,
-                              const Once<std::monostate>& once = {});
+  // With its snapshots. It can be recovered for the store's eradication delay, unless `eradicate`
+  // says that it goes for good, now. An attached volume needs `force`. What is destroyed keeps its
+  // name and its space; to all calls but these and get it is Errc::destroyed.
+  Result<Destroyed> destroy_volume(const std::string& name, bool force, bool eradicate = false,
+                                   const Once<Destroyed>& once = {});
+  Result<VolumeInfo> recover_volume(const std::string& name, const Once<VolumeInfo>& once = {});
+  // For good, before its time.
+  Result<Destroyed> eradicate_volume(const std::string& name, const Once<Destroyed>& once = {});
 
   // One point in time for all `volumes` (P5). Without a suffix each gets its volume's next number.
   Result<std::vector<SnapshotInfo>> create_snapshots(
       const std::vector<std::string>& volumes, const std::optional<std::string>& suffix,
       const Once<std::vector<SnapshotInfo>>& once = {});
-  std::vector<SnapshotInfo> list_snapshots(const std::optional<std::string>& volume);  // creation
+  // In the order of their creation.
+  std::vector<SnapshotInfo> list_snapshots(const std::optional<std::string>& volume,
+                                           bool destroyed = false);
   Result<SnapshotInfo> get_snapshot(const std::string& name);
-  Result<void> destroy_snapshot(const std::string& name, const Once<std::monostate>& once = {});
+  Result<Destroyed> destroy_snapshot(const std::string& name, bool eradicate = false,
+                                     const Once<Destroyed>& once = {});
+  Result<SnapshotInfo> recover_snapshot(const std::string& name,
+                                        const Once<SnapshotInfo>& once = {});
+  Result<Destroyed> eradicate_snapshot(const std::string& name, const Once<Destroyed>& once = {});
+  // For what is destroyed from now on. Milliseconds, 0 to kEradicationDelayMax; 0: at once.
+  Result<StoreInfo> set_eradication_delay(int64_t milliseconds);
 
   // `source` is a volume or VOLUME@SUFFIX.
   Result<VolumeInfo> clone(const std::string& source, const std::string& name,

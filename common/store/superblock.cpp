@@ -31,6 +31,7 @@ void store_checkpoint(const CheckpointRecord& checkpoint, std::byte* to) {
   store_le64(to + 24, checkpoint.next_object);
   store_entry(to + 32, checkpoint.system_root);
   store_le64(to + 48, checkpoint.allocated_blocks);
+  store_le64(to + 56, static_cast<uint64_t>(checkpoint.eradication_delay));
   store_le64(to + 64, checkpoint.data_blocks);
 }
 
@@ -42,6 +43,7 @@ CheckpointRecord load_checkpoint(const std::byte* from) {
   checkpoint.next_object = load_le64(from + 24);
   checkpoint.system_root = load_entry(from + 32);
   checkpoint.allocated_blocks = load_le64(from + 48);
+  checkpoint.eradication_delay = static_cast<int64_t>(load_le64(from + 56));
   checkpoint.data_blocks = load_le64(from + 64);
   return checkpoint;
 }
@@ -123,6 +125,8 @@ Result<Superblock> new_superblock(const Geometry& geometry, const Uuid& uuid, in
   const uint64_t segment = std::max(geometry.segment_size, kBlockSize);
   superblock.data_offset = (journal_end + segment - 1) / segment * segment;
   superblock.created = created;
+  superblock.older.eradication_delay = geometry.eradication_delay;
+  superblock.newer.eradication_delay = geometry.eradication_delay;
   const std::string fault = geometry_fault(superblock);
   if (!fault.empty()) return Error{Errc::invalid_argument, "no store can be made so: " + fault};
   return superblock;

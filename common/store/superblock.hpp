@@ -24,6 +24,7 @@ struct CheckpointRecord {
   Entry system_root;
   uint64_t allocated_blocks = 0;
   uint64_t data_blocks = 0;
+  int64_t eradication_delay = 0;  // milliseconds
 };
 
 struct Superblock {

@@ -20,6 +20,9 @@ namespace vellum::store {
 
 inline constexpr uint64_t kVolumeSizeMax = uint64_t{4} << 50;  // 4 PiB
 inline constexpr uint64_t kVolumeSizeUnit = 512;
+// How long what is destroyed can be recovered. Milliseconds.
+inline constexpr int64_t kEradicationDelayDefault = int64_t{24} * 3600 * 1000;
+inline constexpr int64_t kEradicationDelayMax = int64_t{3653} * 24 * 3600 * 1000;  // ten years
 // Of a store: half of what 48 bits of sectors can address.
 inline constexpr uint64_t kCapacityMax = uint64_t{1} << 56;
 inline constexpr size_t kNameLengthMax = 63;  // of a volume, and of a snapshot's suffix
@@ -43,6 +46,7 @@ struct VolumeInfo {
   uint64_t snapshots = 0;             // how many it has
   std::optional<std::string> parent;  // the nearest snapshot, in full, that its content grew from
   bool attached = false;              // opened by a client now
+  std::optional<int64_t> time_remaining;  // of a destroyed one, milliseconds until it is eradicated
 };
 
 struct SnapshotInfo {
@@ -52,8 +56,13 @@ struct SnapshotInfo {
   Uuid uuid{};
   uint64_t size = 0;
   int64_t created = 0;
-  std::optional<std::string> parent;  // the nearest older snapshot that it grew from, in full
-  std::vector<std::string> children;  // snapshots and volumes directly beneath it
+  std::optional<std::string> parent;      // the nearest older snapshot that it grew from, in full
+  std::vector<std::string> children;      // snapshots and volumes directly beneath it
+  std::optional<int64_t> time_remaining;  // as of a volume; destroyed with it, its volume's
+};
+
+struct Destroyed {
+  int64_t time_remaining = 0;  // milliseconds for which it can be recovered
 };
 
 struct CopyInfo {
@@ -106,6 +115,7 @@ struct SpaceInfo {
   uint64_t unique = 0;  // data and map that nothing else has: of a volume, its snapshots neither
   uint64_t gives_back = 0;  // by eradicating it, of a volume with its snapshots
   uint64_t promised = 0;    // to a reserved volume, beyond what it has
+  bool destroyed = false;   // and not eradicated yet
   bool exact = false;       // else something is being counted, or reclaimed, still
   bool operator==(const SpaceInfo&) const = default;
 };
@@ -149,6 +159,8 @@ struct StoreInfo {
   uint64_t journal_size = 0, journal_used = 0;
   uint64_t cache_size = 0, cache_used = 0, cache_dirty = 0;
   uint64_t volumes = 0, snapshots = 0, versions = 0, zombies = 0;
+  uint64_t destroyed = 0;                // of the volumes and snapshots
+  int64_t eradication_delay = 0;         // milliseconds
   std::optional<std::string> read_only;  // why the store takes no changes any more
   std::optional<SpaceWarning> warning;
   std::vector<ReclaimProgress> reclaim;

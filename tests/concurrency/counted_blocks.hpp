@@ -94,6 +94,7 @@ inline void demand_between(const std::vector<uint64_t>& values, const std::vecto
 // A store with its threads, small enough that checkpoints and reclaim always have work.
 inline void format_small(SimulatedDisk& disk) {
   store::Geometry geometry;
+  geometry.eradication_delay = 0;
   // Snapshots that are destroyed between others keep their space for now.
   geometry.capacity = uint64_t{8} << 30;
   geometry.segment_size = 256 << 10;

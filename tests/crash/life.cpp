@@ -21,7 +21,7 @@ struct Seen {
 };
 
 struct Observation {
-  std::set<std::string> volumes;
+  std::set<std::string> volumes, destroyed;
   std::map<std::string, Seen> versions;  // volumes and snapshots
   std::map<std::string, std::optional<std::string>> answers;
 };
@@ -64,6 +64,9 @@ Observation observe(store::Store& store, const Candidates& candidates) {
     observation.versions[info.name] = look(store, info.name, candidates);
     observation.versions[info.name].parent = info.parent;
   }
+  for (const auto& info : store.list_volumes(true)) observation.destroyed.insert(info.name);
+  for (const auto& info : store.list_snapshots(std::nullopt, true))
+    observation.destroyed.insert(info.name);
   for (const Model& candidate : candidates)
     for (const auto& [request_id, answer] : candidate.answers())
       observation.answers[request_id] = store.find_answer(request_id);
@@ -87,6 +90,9 @@ std::string difference(const Observation& observation, const Model& model) {
       if (const std::string wrong = content->difference(index * kBlock, bytes); !wrong.empty())
         return name + " " + wrong;
   }
+  const std::vector<std::string> destroyed = model.destroyed_names();
+  if (observation.destroyed != std::set<std::string>(destroyed.begin(), destroyed.end()))
+    return "other volumes or snapshots are destroyed";
   for (const auto& [request_id, answer] : observation.answers) {
     auto found = model.answers().find(request_id);
     if (answer.has_value() != (found != model.answers().end()))
@@ -142,6 +148,7 @@ bool changes_content(const Operation& operation) {
 // Returning from it promises everything before it.
 bool promises(const Operation& operation) {
   return operation.action == Action::flush || operation.action == Action::reopen ||
+         operation.action == Action::set_delay ||
          (operation.action >= Action::create && operation.action <= Action::revert);
 }
 
@@ -159,6 +166,8 @@ void Life::note(const Operation& operation, const Model& before, bool done) {
   if (done && !changes_content(operation)) {
     const bool succeeded = state.apply(operation).empty();
     if (succeeded && promises(operation)) candidates_ = {driver_.model()};
+    // It may have eradicated something; that is durable later.
+    if (operation.action == Action::reclaim_step) candidates_.push_back(driver_.model());
     return;
   }
   state = before;

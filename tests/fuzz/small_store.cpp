@@ -38,6 +38,7 @@ class Maker {
     geometry.segment_size = 64 << 10;
     geometry.region_size = 256 << 10;
     geometry.journal_size = kJournalSectors * kBlockSize;
+    geometry.eradication_delay = 0;
     Options options = small_options();
     options.random_seed = 2;
     demand_ok(Store::format(disk_, geometry, options), "format");
@@ -109,6 +110,8 @@ class Maker {
     trim("c", 0, kBlockSize);
     write("b", 2 * kBlockSize, kBlockSize);
     demand_ok(store_->flush(), "flush");
+    demand_ok(store_->set_eradication_delay(kEradicationDelayDefault), "set the delay");
+    demand_ok(store_->destroy_snapshot("b@late"), "destroy");
   }
 
   // What all volumes and snapshots hold now.

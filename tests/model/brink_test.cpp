@@ -21,6 +21,7 @@ class Brink {
     geometry_.segment_size = 64 << 10;
     geometry_.region_size = uint64_t{64 << 10} << random_.below(6);
     geometry_.journal_size = (64 << 10) << random_.below(3);
+    geometry_.eradication_delay = 0;
     options_.background = false;
     options_.cache_bytes = kMib;
     options_.random_seed = seed;

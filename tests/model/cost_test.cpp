@@ -27,6 +27,7 @@ class Cost : public StoreTest {
     store_.reset();
     disk_ = std::make_unique<SimulatedDisk>();
     store::Geometry geometry;
+    geometry.eradication_delay = 0;
     geometry.capacity = 1024 * kMib;
     geometry.segment_size = 256 << 10;
     geometry.region_size = kMib;

@@ -12,6 +12,7 @@ constexpr uint64_t kBlock = kContentBlockBytes;
 TEST(FullStore, StillReadsFlushesAndDeletes) {
   SimulatedDisk disk;
   store::Geometry geometry;
+  geometry.eradication_delay = 0;
   geometry.capacity = 8 * kMib;
   geometry.segment_size = 64 << 10;
   geometry.region_size = 256 << 10;
@@ -65,7 +66,7 @@ TEST(FullStore, StillReadsFlushesAndDeletes) {
     ASSERT_TRUE(volume->read(i * kBlock, out).ok());
     if (is_zero(out)) content.zero(i * kBlock, kBlock);
   }
-  const Result<void> other_gone = store->destroy_volume("other", false);
+  const auto other_gone = store->destroy_volume("other", false);
   ASSERT_TRUE(other_gone.ok()) << other_gone.error().message;
   for (int i = 0; i < 1000; ++i) {
     const auto worked = store->reclaim_step();
@@ -82,7 +83,7 @@ TEST(FullStore, StillReadsFlushesAndDeletes) {
   EXPECT_TRUE(store->flush().ok());
   same();
   volume.reset();
-  const Result<void> destroyed = store->destroy_volume("v", false);
+  const auto destroyed = store->destroy_volume("v", false);
   ASSERT_TRUE(destroyed.ok()) << destroyed.error().message;
   ASSERT_TRUE(store->close().ok());
   const auto report = store::check(disk, options, {.read_data = true});
@@ -94,6 +95,7 @@ TEST(FullStore, StillReadsFlushesAndDeletes) {
 TEST(FullStore, OfSparseWritesIsCheckpointed) {
   SimulatedDisk disk;
   store::Geometry geometry;
+  geometry.eradication_delay = 0;
   geometry.capacity = 32 * kMib;
   geometry.segment_size = 64 << 10;
   geometry.region_size = kMib;
@@ -121,6 +123,7 @@ TEST(FullStore, OfSparseWritesIsCheckpointed) {
 TEST(FullStore, IsReclaimedAcrossManyRegions) {
   SimulatedDisk disk;
   store::Geometry geometry;
+  geometry.eradication_delay = 0;
   geometry.capacity = 32 * kMib;
   geometry.segment_size = 64 << 10;
   geometry.region_size = 64 << 10;
@@ -161,6 +164,7 @@ class SmallStore : public testing::Test {
  protected:
   void SetUp() override {
     store::Geometry geometry;
+    geometry.eradication_delay = 0;
     geometry.capacity = 8 * kMib;
     geometry.segment_size = 64 << 10;
     geometry.region_size = kMib;
@@ -254,6 +258,7 @@ TEST_F(SmallStore, GrowsWhileItIsServed) {
 TEST(Growth, OfADeviceEndsWhereItEnds) {
   SimulatedDisk disk(8 * kMib, false);
   store::Geometry geometry;
+  geometry.eradication_delay = 0;
   geometry.capacity = 6 * kMib;
   geometry.journal_size = 64 << 10;
   geometry.segment_size = 64 << 10;

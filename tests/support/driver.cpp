@@ -21,6 +21,7 @@ bool is_disk_failure(const Error& error) {
 
 store::Geometry tiny_geometry(uint64_t capacity_bytes) {
   store::Geometry geometry;
+  geometry.eradication_delay = 0;
   geometry.capacity = capacity_bytes;
   geometry.segment_size = 64 << 10;
   geometry.region_size = 256 << 10;
@@ -108,10 +109,16 @@ std::optional<Error> Driver::execute(const Operation& operation, Model& after) {
     case Action::revert:
       return copy_or_revert(operation, after);
     case Action::destroy:
-      return destroy(operation);
     case Action::destroy_snapshot:
-      return error_of(
-          store_->destroy_snapshot(operation.names[0], once<std::monostate>(operation)));
+      return destroy(operation, after);
+    case Action::recover:
+    case Action::eradicate:
+      return recover_or_eradicate(operation, after);
+    case Action::set_delay:
+      return error_of(store_->set_eradication_delay(static_cast<int64_t>(operation.size_bytes)));
+    case Action::wait:
+      clock_ += static_cast<int64_t>(model_.eradication_delay()) + 1;
+      return std::nullopt;
     case Action::attach:
       if (!model_.volume(operation.names[0])) return std::nullopt;
       attached_[operation.names[0]] = demand_ok(open_export(operation.names[0]), "attach");
@@ -127,7 +134,7 @@ std::optional<Error> Driver::execute(const Operation& operation, Model& after) {
     case Action::checkpoint_step:
       return error_of(store_->checkpoint_step());
     case Action::reclaim_step:
-      return error_of(store_->reclaim_step());
+      return reclaim_step(after);
     case Action::repeat_request:
       return repeat_request(operation);
     case Action::reopen:
@@ -286,7 +293,9 @@ void Driver::check_reclaim() {
              " blocks and " + std::to_string(idle.nodes - again.nodes) + " nodes were left");
   demand_ok(open(), "open");
   for (const auto& info : store_->list_volumes())
-    demand_ok(store_->destroy_volume(info.name, true), "destroy " + info.name);
+    demand_ok(store_->destroy_volume(info.name, true, true), "destroy " + info.name);
+  for (const auto& info : store_->list_volumes(true))
+    demand_ok(store_->eradicate_volume(info.name), "eradicate " + info.name);
   const store::CheckReport empty = settle();
   demand(empty.versions == 0 && empty.nodes == 0 && empty.data_blocks == 0,
          "something is left of what was destroyed: " + std::to_string(empty.versions) +

@@ -65,7 +65,9 @@ class Driver {
   std::optional<Error> change_volumes(const Operation& operation, Model& after);
   std::optional<Error> take_snapshots(const Operation& operation, Model& after);
   std::optional<Error> copy_or_revert(const Operation& operation, Model& after);
-  std::optional<Error> destroy(const Operation& operation);
+  std::optional<Error> destroy(const Operation& operation, Model& after);
+  std::optional<Error> recover_or_eradicate(const Operation& operation, Model& after);
+  std::optional<Error> reclaim_step(Model& after);
   std::optional<Error> repeat_request(const Operation& operation);
   std::optional<Error> reopen();
   store::CheckReport settle();
@@ -76,6 +78,7 @@ class Driver {
   void check_parent(const std::string& name, const Ancestors& ancestors,
                     const std::optional<std::string>& parent);
   void check_snapshots();
+  void check_destroyed();
   Result<std::shared_ptr<store::Export>> open_export(const std::string& name);
   store::Options store_options();
 

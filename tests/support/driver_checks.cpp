@@ -58,6 +58,23 @@ void Driver::check_lists() {
     demand(got.id == info.id && got.uuid == info.uuid, name + ": get differs from list");
   }
   check_snapshots();
+  check_destroyed();
+}
+
+void Driver::check_destroyed() {
+  std::vector<std::string> names;
+  for (const auto& info : store_->list_volumes(true)) names.push_back(info.name);
+  for (const auto& info : store_->list_snapshots(std::nullopt, true)) names.push_back(info.name);
+  std::sort(names.begin(), names.end());
+  demand(names == model_.destroyed_names(), "the lists of what is destroyed");
+  for (const std::string& name : names) {
+    const auto opened = store_->open_export(name);
+    demand(!opened.ok() && opened.error().code == Errc::destroyed, name + ": open, destroyed");
+    const bool is_volume = name.find('@') == std::string::npos;
+    const auto left = is_volume ? demand_ok(store_->get_volume(name), name).time_remaining
+                                : demand_ok(store_->get_snapshot(name), name).time_remaining;
+    demand(left.has_value(), name + ": time_remaining");
+  }
 }
 
 void Driver::check_snapshots() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // The driver's calls that change volumes and snapshots (driver.hpp).
+#include <set>
+
 #include "tests/support/driver.hpp"
 #include "tests/support/driver_results.hpp"
 #include "tests/support/failure.hpp"
@@ -84,17 +86,60 @@ std::optional<Error> Driver::copy_or_revert(const Operation& operation, Model& a
   return std::nullopt;
 }
 
-std::optional<Error> Driver::destroy(const Operation& operation) {
+std::optional<Error> Driver::destroy(const Operation& operation, Model& after) {
   const std::string& name = operation.names[0];
-  auto gone = store_->destroy_volume(name, operation.force, once<std::monostate>(operation));
+  const int64_t began = clock_;
+  const bool is_volume = operation.action == Action::destroy;
+  const auto remembered = once<store::Destroyed>(operation);
+  const auto gone =
+      is_volume ? store_->destroy_volume(name, operation.force, operation.eradicate, remembered)
+                : store_->destroy_snapshot(name, operation.eradicate, remembered);
   if (!gone.ok()) return gone.error();
-  auto node = attached_.extract(name);
+  const auto delay = static_cast<int64_t>(model_.eradication_delay());
+  if (int64_t* not_before = after.not_before(name)) *not_before = began + delay;
+  demand(gone->time_remaining <= delay &&
+             (gone->time_remaining > 0) == (after.not_before(name) != nullptr),
+         describe(operation) + ": time_remaining " + std::to_string(gone->time_remaining));
+  auto node = attached_.extract(is_volume ? name : std::string());
   if (node.empty()) return std::nullopt;
   std::vector<std::byte> byte(1);
   const Result<void> read = node.mapped()->read(0, byte);
   const Result<void> write = node.mapped()->write(0, byte);
   demand(!read.ok() && read.error().code == Errc::destroyed, "a read of a destroyed volume");
   demand(!write.ok() && write.error().code == Errc::destroyed, "a write to a destroyed volume");
+  return std::nullopt;
+}
+
+std::optional<Error> Driver::recover_or_eradicate(const Operation& operation, Model& after) {
+  const std::string& name = operation.names[0];
+  const bool is_volume = name.find('@') == std::string::npos;
+  if (operation.action == Action::eradicate) {
+    const auto remembered = once<store::Destroyed>(operation);
+    return error_of(is_volume ? store_->eradicate_volume(name, remembered)
+                              : store_->eradicate_snapshot(name, remembered));
+  }
+  if (!is_volume) {
+    return error_of(store_->recover_snapshot(name, once<store::SnapshotInfo>(operation)));
+  }
+  const auto back = store_->recover_volume(name, once<VolumeInfo>(operation));
+  if (!back.ok()) return back.error();
+  learn(*back, after);
+  return std::nullopt;
+}
+
+// Nothing is eradicated early; what has been is gone from the model, too.
+std::optional<Error> Driver::reclaim_step(Model& after) {
+  const auto stepped = store_->reclaim_step();
+  if (!stepped.ok()) return stepped.error();
+  std::set<std::string> there;
+  for (const auto& info : store_->list_volumes(true)) there.insert(info.name);
+  for (const auto& info : store_->list_snapshots(std::nullopt, true)) there.insert(info.name);
+  for (const std::string& name : after.destroyed_names()) {
+    if (there.contains(name)) continue;
+    const int64_t* not_before = model_.not_before(name);
+    demand(not_before != nullptr && *not_before <= clock_, name + " was eradicated early");
+    after.forget(name);
+  }
   return std::nullopt;
 }
 

@@ -49,6 +49,8 @@ class Generator {
       return Action::destroy_snapshot;
     if ((action == Action::destroy_snapshot || action == Action::revert) && snapshots == 0)
       return Action::take_snapshots;
+    const bool on_destroyed = action == Action::recover || action == Action::eradicate;
+    if (on_destroyed && model_.destroyed_names().empty()) return Action::set_delay;
     if (action == Action::repeat_request && model_.answers().empty()) return Action::read;
     return action;
   }
@@ -68,6 +70,7 @@ class Generator {
       case Action::destroy:
         operation_.names = {any_volume()};
         operation_.force = random_.chance(50);
+        operation_.eradicate = random_.chance(30);
         break;
       case Action::rename:
         operation_.names = {any_volume(), new_name()};
@@ -83,7 +86,17 @@ class Generator {
         break;
       case Action::destroy_snapshot:
         operation_.names = {any_of(model_.snapshot_names())};
+        operation_.eradicate = random_.chance(30);
         break;
+      case Action::recover:
+        operation_.names = {any_destroyed(model_.recoverable_names())};
+        break;
+      case Action::eradicate:
+        operation_.names = {any_destroyed(model_.destroyed_names())};
+        break;
+      case Action::set_delay:
+        operation_.size_bytes = random_.chance(30) ? 0 : 1000;
+        return;
       case Action::clone:
         operation_.names = {any_of(model_.all_names()), new_name()};
         break;
@@ -116,6 +129,11 @@ class Generator {
 
   // -- Names -------------------------------------------------------------------------------------
   std::string any_of(const std::vector<std::string>& names) { return random_.pick(names); }
+
+  std::string any_destroyed(const std::vector<std::string>& names) {
+    const bool wrong = names.empty() || random_.chance(profile_.wrong_percent);
+    return wrong ? any_of(model_.all_names()) : any_of(names);
+  }
 
   std::string any_volume() {
     if (model_.volumes().empty() || random_.chance(profile_.wrong_percent)) return "nobody";

@@ -174,6 +174,13 @@ Model::Errors Model::dispatch(const Operation& operation) {
       return destroy(operation);
     case Action::destroy_snapshot:
       return destroy_snapshot(operation);
+    case Action::recover:
+      return recover(operation);
+    case Action::eradicate:
+      return eradicate(operation);
+    case Action::set_delay:
+      delay_ = operation.size_bytes;
+      return kSuccess;
     case Action::attach:
       if (ModelVolume* found = volume(operation.names[0])) found->attached = true;
       return kSuccess;
@@ -209,7 +216,7 @@ Model::Errors Model::create(const Operation& operation) {
   Errors errors;
   if (!valid_name(name) || !valid_size(operation.size_bytes))
     errors.push_back(Errc::invalid_argument);
-  if (volume(name)) errors.push_back(Errc::exists);
+  if (is_taken(name)) errors.push_back(Errc::exists);
   if (!errors.empty()) return errors;
   ModelVolume fresh;
   fresh.id = next_id_++;
@@ -222,7 +229,7 @@ Model::Errors Model::rename(const Operation& operation) {
   Errors errors;
   if (!volume(operation.names[0])) errors.push_back(Errc::not_found);
   if (!valid_name(operation.names[1])) errors.push_back(Errc::invalid_argument);
-  if (volume(operation.names[1])) errors.push_back(Errc::exists);
+  if (is_taken(operation.names[1])) errors.push_back(Errc::exists);
   if (!errors.empty()) return errors;
   auto node = volumes_.extract(operation.names[0]);
   node.key() = operation.names[1];
@@ -271,7 +278,7 @@ Model::Errors Model::clone(const Operation& operation) {
   Errors errors;
   if (!content(source)) errors.push_back(Errc::not_found);
   if (!valid_name(name)) errors.push_back(Errc::invalid_argument);
-  if (volume(name)) errors.push_back(Errc::exists);
+  if (is_taken(name)) errors.push_back(Errc::exists);
   if (!errors.empty()) return errors;
   ModelVolume fresh;
   fresh.id = next_id_++;
@@ -314,22 +321,6 @@ Model::Errors Model::revert(const Operation& operation) {
   if (target->attached && target->content.size_bytes() != source->content.size_bytes())
     return {Errc::in_use};
   replace(*target, source->content, lineage(operation.names[1]), operation.undo);
-  return kSuccess;
-}
-
-Model::Errors Model::destroy(const Operation& operation) {
-  const ModelVolume* target = volume(operation.names[0]);
-  if (!target) return {Errc::not_found};
-  if (target->attached && !operation.force) return {Errc::in_use};
-  volumes_.erase(operation.names[0]);
-  return kSuccess;
-}
-
-Model::Errors Model::destroy_snapshot(const Operation& operation) {
-  if (!snapshot(operation.names[0])) return {Errc::not_found};
-  auto& all = volume(volume_part(operation.names[0]))->snapshots;
-  const std::string suffix = operation.names[0].substr(operation.names[0].find('@') + 1);
-  std::erase_if(all, [&](const ModelSnapshot& snapshot) { return snapshot.suffix == suffix; });
   return kSuccess;
 }
 

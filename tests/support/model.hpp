@@ -34,6 +34,7 @@ struct ModelSnapshot {
   uint64_t store_id = 0;  // 0: not learnt yet
   Content content;
   Ancestors ancestors;
+  int64_t not_before = 0;  // of a destroyed one: it is not eradicated before this time
 };
 
 struct ModelVolume {
@@ -42,7 +43,9 @@ struct ModelVolume {
   Content content;
   Ancestors ancestors;
   std::vector<ModelSnapshot> snapshots;  // in the order of their creation
-  uint64_t next_number = 1;              // for snapshots without a suffix
+  std::vector<ModelSnapshot> destroyed_snapshots;
+  int64_t not_before = 0;
+  uint64_t next_number = 1;  // for snapshots without a suffix
   bool attached = false;
 };
 
@@ -71,6 +74,14 @@ class Model {
   const std::map<std::string, std::string>& answers() const { return answers_; }
   void detach_all();
 
+  // -- What is destroyed, and can be recovered ---------------------------------------------------
+  // No other call finds it. Snapshots of destroyed volumes are destroyed as well.
+  std::vector<std::string> destroyed_names() const;
+  std::vector<std::string> recoverable_names() const;
+  uint64_t eradication_delay() const { return delay_; }
+  int64_t* not_before(const std::string& destroyed);
+  void forget(const std::string& destroyed);  // it has been eradicated
+
  private:
   Errors change_content(const Operation& operation);
   Errors create(const Operation& operation);
@@ -82,6 +93,9 @@ class Model {
   Errors revert(const Operation& operation);
   Errors destroy(const Operation& operation);
   Errors destroy_snapshot(const Operation& operation);
+  Errors recover(const Operation& operation);
+  Errors eradicate(const Operation& operation);
+  bool is_taken(const std::string& name) const;
   Errors dispatch(const Operation& operation);
   ModelSnapshot& add_snapshot(ModelVolume& target, const std::optional<std::string>& suffix);
   Ancestors lineage(const std::string& name) const;
@@ -90,7 +104,8 @@ class Model {
   bool may_be_parent(std::span<const ModelAncestor> ancestors,
                      const std::optional<std::string>& parent) const;
 
-  std::map<std::string, ModelVolume> volumes_;
+  std::map<std::string, ModelVolume> volumes_, destroyed_;
+  uint64_t delay_ = 0;
   std::map<std::string, std::string> answers_;  // by request_id
   uint64_t next_id_ = 1;
 };

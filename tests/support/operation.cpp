@@ -22,6 +22,8 @@ const char* const kActionNames[kActions] = {"write",
                                             "destroy_snapshot",
                                             "clone",
                                             "copy",
+                                            "recover",
+                                            "eradicate",
                                             "revert",
                                             "attach",
                                             "detach",
@@ -29,6 +31,8 @@ const char* const kActionNames[kActions] = {"write",
                                             "checkpoint",
                                             "checkpoint_step",
                                             "reclaim_step",
+                                            "set_delay",
+                                            "wait",
                                             "repeat_request",
                                             "reopen"};
 
@@ -51,6 +55,7 @@ std::string describe(const Operation& operation) {
   if (operation.suffix) text += " suffix=" + *operation.suffix;
   if (operation.size_bytes) text += " size=" + std::to_string(operation.size_bytes);
   if (operation.force) text += " force";
+  if (operation.eradicate) text += " eradicate";
   if (operation.undo) text += " undo";
   if (!operation.request_id.empty()) text += " request_id=" + operation.request_id;
   return text;
@@ -64,7 +69,11 @@ Profile model_profile() {
                         {Action::read, 120},
                         {Action::flush, 30},
                         {Action::create, 15},
-                        {Action::destroy, 8},
+                        {Action::destroy, 10},
+                        {Action::recover, 12},
+                        {Action::eradicate, 8},
+                        {Action::set_delay, 4},
+                        {Action::wait, 3},
                         {Action::rename, 8},
                         {Action::resize, 15},
                         {Action::take_snapshots, 30},
@@ -122,7 +131,11 @@ Profile crash_profile() {
                         {Action::trim, 50},
                         {Action::flush, 70},
                         {Action::create, 20},
-                        {Action::destroy, 12},
+                        {Action::destroy, 14},
+                        {Action::recover, 14},
+                        {Action::eradicate, 10},
+                        {Action::set_delay, 5},
+                        {Action::wait, 4},
                         {Action::rename, 8},
                         {Action::resize, 15},
                         {Action::take_snapshots, 50},

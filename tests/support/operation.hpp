@@ -29,6 +29,8 @@ enum class Action {
   destroy_snapshot,
   clone,
   copy,
+  recover,    // a volume or snapshot
+  eradicate,  // likewise
   revert,
   attach,
   detach,
@@ -36,6 +38,8 @@ enum class Action {
   checkpoint,
   checkpoint_step,
   reclaim_step,
+  set_delay,  // of eradication
+  wait,       // until all that is destroyed by now is due
   repeat_request,
   reopen,
 };
@@ -53,7 +57,8 @@ struct Operation {
   std::vector<std::string> names;  // what it is about; two of them: source and target
   std::vector<Range> ranges;       // of content, in order
   std::optional<std::string> suffix;
-  uint64_t size_bytes = 0;
+  uint64_t size_bytes = 0;  // of set_delay: milliseconds
+  bool eradicate = false;
   bool force = false;  // force, truncate, overwrite
   bool undo = false;
   std::string request_id;  // empty: none

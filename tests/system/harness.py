@@ -83,6 +83,9 @@ class Daemon:
                    "--control", self.control_socket, *arguments]
         if create and not os.path.exists(self.store):
             command.append("--create")
+            # What is destroyed gives its space back at once, unless a test is about that.
+            if not any(one.startswith("--eradication-delay") for one in arguments):
+                command.append("--eradication-delay=0")
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, cwd=folder)

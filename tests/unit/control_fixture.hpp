@@ -44,6 +44,7 @@ class ControlTest : public ::testing::Test {
     ASSERT_TRUE(disk.ok()) << disk.error().message;
     disk_ = std::move(*disk);
     store::Geometry geometry;
+    geometry.eradication_delay = store::kEradicationDelayDefault;
     geometry.capacity = uint64_t{1} << 30;
     geometry.journal_size = 4 << 20;
     const auto formatted = store::Store::format(*disk_, geometry, options());

@@ -47,11 +47,12 @@ TEST_F(ControlMethods, ServerInfoSaysWhatIsServedAndByWhom) {
 TEST_F(ControlMethods, TheTableIsTheOneThatWasPromised) {
   EXPECT_EQ(result("server.info")["methods"],
             json({"bitmap.allocated", "bitmap.unshared", "extents.diff",     "extents.list",
-                  "server.info",      "snapshot.create", "snapshot.destroy", "snapshot.get",
-                  "snapshot.list",    "space.get",       "stats.get",        "store.get",
-                  "store.grow",       "volume.clone",    "volume.copy",      "volume.create",
-                  "volume.destroy",   "volume.get",      "volume.list",      "volume.rename",
-                  "volume.resize",    "volume.revert"}));
+                  "server.info",      "snapshot.create", "snapshot.destroy", "snapshot.eradicate",
+                  "snapshot.get",     "snapshot.list",   "snapshot.recover", "space.get",
+                  "stats.get",        "store.get",       "store.grow",       "store.set",
+                  "volume.clone",     "volume.copy",     "volume.create",    "volume.destroy",
+                  "volume.eradicate", "volume.get",      "volume.list",      "volume.recover",
+                  "volume.rename",    "volume.resize",   "volume.revert"}));
 }
 
 TEST_F(ControlMethods, AVolumeIsShownInFull) {
@@ -89,7 +90,7 @@ TEST_F(ControlMethods, AnAttachedVolumeSaysSoAndIsDestroyedOnlyByForce) {
   EXPECT_EQ(result("volume.get", {{"name", "db"}})["attached"], true);
   expect_refused(Code::in_use, "volume.destroy", {{"name", "db"}}, "db");
   EXPECT_EQ(result("volume.destroy", {{"name", "db"}, {"force", true}}),
-            json({{"time_remaining_ms", 0}}));
+            json({{"time_remaining_ms", store::kEradicationDelayDefault}}));
   opened->reset();
   EXPECT_EQ(result("volume.list"), json::array());
 }
@@ -129,13 +130,26 @@ TEST_F(ControlMethods, DestroyTakesTheSnapshotsAndLeavesTheClones) {
   expect_refused(Code::not_found, "volume.get", {{"name", "db"}}, "db");
 }
 
-TEST_F(ControlMethods, DestroyedCannotMeanRecoverableYet) {
+TEST_F(ControlMethods, WhatIsDestroyedIsRecovered) {
   make("db");
+  write("db", 0, "one");
   snap("db", "s");
-  expect_refused(Code::invalid_params, "volume.destroy", {{"name", "db"}, {"eradicate", false}},
-                 "eradicate");
-  expect_refused(Code::invalid_params, "snapshot.destroy", {{"name", "db@s"}, {"eradicate", false}},
-                 "eradicate");
+  result("volume.destroy", {{"name", "db"}, {"request_id", "once"}});
+  EXPECT_EQ(result("volume.list"), json::array());
+  EXPECT_EQ(result("volume.list", {{"destroyed", true}})[0]["name"], "db");
+  EXPECT_EQ(result("snapshot.list", {{"destroyed", true}})[0]["name"], "db@s");
+  EXPECT_EQ(result("volume.get", {{"name", "db"}})["destroyed"], true);
+  expect_refused(Code::destroyed, "volume.rename", {{"name", "db"}, {"new_name", "x"}}, "recover");
+  expect_refused(Code::destroyed, "snapshot.recover", {{"name", "db@s"}}, "volume");
+  EXPECT_EQ(result("volume.recover", {{"name", "db"}})["snapshots"], 1);
+  // The answer to the first call, which is not carried out again.
+  EXPECT_GT(result("volume.destroy", {{"name", "db"}, {"request_id", "once"}})["time_remaining_ms"],
+            0);
+  EXPECT_EQ(read("db", 0, 3), "one");
+  expect_refused(Code::precondition, "volume.eradicate", {{"name", "db"}}, "destroy");
+  result("volume.destroy", {{"name", "db"}});
+  EXPECT_EQ(result("volume.eradicate", {{"name", "db"}})["time_remaining_ms"], 0);
+  expect_refused(Code::not_found, "volume.get", {{"name", "db"}}, "db");
 }
 
 TEST_F(ControlMethods, CloneOfASnapshotAndOfAVolume) {
@@ -227,10 +241,15 @@ TEST_F(ControlMethods, SnapshotsAreShownWithParentAndChildren) {
   expect_refused(Code::not_found, "snapshot.get", {{"name", "db@no"}}, "db@no");
 }
 
-TEST_F(ControlMethods, SnapshotDestroyFreesItsName) {
+TEST_F(ControlMethods, ADestroyedSnapshotKeepsItsNameUntilItIsEradicated) {
   make("db");
   snap("db", "s");
-  EXPECT_EQ(result("snapshot.destroy", {{"name", "db@s"}}), json({{"time_remaining_ms", 0}}));
+  EXPECT_EQ(result("snapshot.destroy", {{"name", "db@s"}}),
+            json({{"time_remaining_ms", store::kEradicationDelayDefault}}));
+  expect_refused(Code::destroyed, "snapshot.destroy", {{"name", "db@s"}}, "db@s");
+  expect_refused(Code::exists, "snapshot.create", {{"sources", {"db"}}, {"suffix", "s"}},
+                 "eradicate");
+  result("snapshot.eradicate", {{"name", "db@s"}});
   expect_refused(Code::not_found, "snapshot.destroy", {{"name", "db@s"}}, "db@s");
   snap("db", "s");
 }

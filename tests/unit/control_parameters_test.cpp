@@ -76,8 +76,6 @@ std::vector<json> bad_values(const Parameter& parameter) {
       return bad_integers();
     case Kind::boolean:
       return {"true", 0, 1, ""};
-    case Kind::only_true:
-      return {"true", 0, 1, "", false};
     case Kind::choice:
       return {"", "Thin", "thick", 0, true};
     case Kind::request_id:
@@ -100,9 +98,14 @@ json good_params(std::string_view method) {
       {"snapshot.create", {{"sources", {"a", "b"}}}},
       {"snapshot.get", {{"name", "a@s"}}},
       {"snapshot.destroy", {{"name", "a@s"}}},
+      {"snapshot.recover", {{"name", "a@s"}}},
+      {"snapshot.eradicate", {{"name", "a@s"}}},
+      {"volume.recover", {{"name", "a"}}},
+      {"volume.eradicate", {{"name", "a"}}},
       {"bitmap.allocated", {{"target", "a"}}},
       {"bitmap.unshared", {{"target", "a"}, {"base", "a@s"}}},
       {"store.grow", {{"capacity", 1 << 30}}},
+      {"store.set", {{"eradication_delay_ms", 1000}}},
       {"extents.list", {{"target", "a"}}},
       {"extents.diff", {{"target", "a"}, {"base", "a@s"}}},
   };

@@ -65,10 +65,12 @@ bool matches(const json& shown, const json& given);
 
 // PROTOCOL.md, section 4.
 bool is_volume(const json& given) {
-  json shown{{"name", "<text>"},         {"id", "<integer>"},   {"uuid", "<uuid>"},
-             {"size", "<integer>"},      {"created", "<time>"}, {"provision", "<text>"},
-             {"snapshots", "<integer>"}, {"parent", "<any>"},   {"attached", "<any>"}};
+  json shown{{"name", "<text>"},         {"id", "<integer>"},           {"uuid", "<uuid>"},
+             {"size", "<integer>"},      {"created", "<time>"},         {"provision", "<text>"},
+             {"snapshots", "<integer>"}, {"parent", "<any>"},           {"attached", "<any>"},
+             {"destroyed", "<any>"},     {"time_remaining_ms", "<any>"}};
   return matches(shown, given) && given["attached"].is_boolean() &&
+         given["destroyed"].is_boolean() &&
          (given["parent"].is_null() || given["parent"].is_string());
 }
 
