@@ -107,7 +107,7 @@ class Core {
   StoreInfo info();
   Result<std::vector<SpaceInfo>> space(const std::vector<std::string>& names);  // core_figures.cpp
   Result<bool> figures_step();
-  Result<StoreInfo> grow(std::optional<uint64_t> capacity);  // core_space.cpp
+  Result<StoreInfo> grow(std::optional<uint64_t> wanted);  // core_space.cpp
   IoStats stats();
   Result<IoStats> stats(const std::string& volume);
 

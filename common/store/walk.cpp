@@ -116,6 +116,7 @@ bool ChunkWalk::at(const Entry& entry, const Entry& other, unsigned level, uint6
     reached_ = std::max(base, first_) / chunk_blocks_ * chunk_blocks_;
     return false;
   }
+  CHECK(level > 0);  // a block has been dealt with
   const Node* ours = node_or_missing(nodes_, missing_, entry, level);
   const Node* theirs = node_or_missing(nodes_, missing_, other, level);
   if (ours == nullptr || theirs == nullptr) return true;
@@ -136,6 +137,7 @@ std::optional<uint64_t> next_at(NodeCache& nodes, MissingNodes& missing, const E
   if (span_blocks(level) <= in.chunk_blocks && surely_differ(entry, other, level, base, in.last)) {
     return std::max(base, in.from);
   }
+  CHECK(level > 0);  // a block has been dealt with
   const Node* ours = node_or_missing(nodes, missing, entry, level);
   const Node* theirs = node_or_missing(nodes, missing, other, level);
   if (ours == nullptr || theirs == nullptr) return std::nullopt;
