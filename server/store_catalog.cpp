@@ -12,6 +12,10 @@ Error no_export(const std::string& name) {
   return {Errc::not_found, "there is no volume or snapshot of this name"};
 }
 
+Error is_destroyed(const std::string& name) {
+  return {Errc::destroyed, "\"" + name + "\" is destroyed: recover it first"};
+}
+
 }  // namespace
 
 std::vector<std::string> StoreCatalog::names(size_t names_max) {
@@ -29,9 +33,11 @@ Result<ExportInfo> StoreCatalog::describe(const std::string& name) {
   if (name.empty() || name.size() > kExportNameMax) return no_export(name);
   if (name.find('@') == std::string::npos) {
     TRY_ASSIGN(const store::VolumeInfo volume, store_.get_volume(name));
+    if (volume.time_remaining) return is_destroyed(name);
     return ExportInfo{volume.size, false, "volume"};
   }
   TRY_ASSIGN(const store::SnapshotInfo snapshot, store_.get_snapshot(name));
+  if (snapshot.time_remaining) return is_destroyed(name);
   return ExportInfo{snapshot.size, true, "snapshot of " + snapshot.volume};
 }
 

@@ -6,6 +6,7 @@
 #include "common/control/encode.hpp"
 #include "common/control/message.hpp"
 #include "common/control/method.hpp"
+#include "common/control/once.hpp"
 
 namespace vellum::control {
 namespace {
@@ -39,8 +40,9 @@ Result<std::string> store_grow(const Call& call) {
 
 Result<std::string> store_set(const Call& call) {
   const auto delay = static_cast<int64_t>(call.arguments.number("eradication_delay_ms"));
-  TRY_ASSIGN(const store::StoreInfo info, call.store.set_eradication_delay(delay));
-  return encode(info);
+  return carry_out_once<store::StoreInfo>(call, [&](const store::Once<store::StoreInfo>& once) {
+    return call.store.set_eradication_delay(delay, once);
+  });
 }
 
 Result<std::string> stats_get(const Call& call) {
@@ -61,7 +63,7 @@ std::vector<Method> store_methods() {
   return {
       {"server.info", server_info, {}},
       {"store.get", store_get, {}},
-      {"store.set", store_set, {delay}},
+      {"store.set", store_set, {delay}, true},
       {"store.grow", store_grow, {capacity}},
       {"stats.get", stats_get, {optional("volume", Kind::volume)}},
   };

@@ -188,11 +188,11 @@ bool Core::execute(const Piece& piece, bool is_replay) {
       return core.forest_.eradicate_snapshot(piece.id);
     }
     bool operator()(const DestroyPiece& piece) const {
-      return core.forest_.destroy(piece.id, piece.eradicate_at);
+      std::optional<int64_t> not_before;
+      if (!is_replay) not_before = core.steady_now() + core.forest_.eradication_delay;
+      return core.forest_.destroy(piece.id, piece.eradicate_at, not_before);
     }
-    bool operator()(const RecoverPiece& piece) const {
-      return core.forest_.destroy(piece.id, std::nullopt);
-    }
+    bool operator()(const RecoverPiece& piece) const { return core.forest_.recover(piece.id); }
     bool operator()(const EradicationDelayPiece& piece) const {
       core.forest_.eradication_delay = piece.milliseconds;
       return true;

@@ -38,6 +38,7 @@ using Lock = std::unique_lock<std::mutex>;
 struct Export::State {
   std::shared_ptr<Volume> volume;
   std::shared_ptr<Snapshot> snapshot;  // null: the volume itself
+  uint32_t times_destroyed = 0;        // of the volume, when it was opened
   Version* pinned = nullptr;           // the snapshot's version
   bool by_client = true;               // counts as attached
 };
@@ -88,7 +89,7 @@ class Core {
                                      const Once<Destroyed>& once);
   Result<SnapshotInfo> recover_snapshot(const std::string& name, const Once<SnapshotInfo>& once);
   Result<Destroyed> eradicate(const std::string& name, bool is_volume, const Once<Destroyed>& once);
-  Result<StoreInfo> set_eradication_delay(int64_t milliseconds);
+  Result<StoreInfo> set_eradication_delay(int64_t milliseconds, const Once<StoreInfo>& once);
   Result<VolumeInfo> clone(const std::string& source, const std::string& name,
                            const Once<VolumeInfo>& once);
   Result<CopyInfo> copy(const std::string& source, const std::string& target, bool overwrite,
@@ -258,13 +259,15 @@ class Core {
   std::vector<EradicationCandidate> eradication_candidates() const;
   std::string warning_text(unsigned level, unsigned percent) const;
   void warn(unsigned level, unsigned percent);
+  StoreInfo describe_store();
   void look_at_space();
   void note_full();
 
   // -- core_destroyed.cpp ------------------------------------------------------------------------
   static Error destroyed_error(const Target& target);
-  int64_t trusted_now() const;
+  int64_t steady_now() const;
   void note_opened();
+  int64_t time_left(int64_t eradicate_at, std::optional<int64_t> not_before) const;
   std::optional<int64_t> time_remaining(const Volume& volume) const;
   std::optional<int64_t> time_remaining(const Snapshot& snapshot) const;
   Piece destroying(ObjectId id, bool is_volume, bool eradicate) const;

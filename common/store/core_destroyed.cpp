@@ -6,11 +6,14 @@
 //    command, or when its time has come. That time is fixed when it is destroyed.
 // 2. A volume takes its snapshots with it, and brings them back. A snapshot that was destroyed
 //    before keeps its own time.
-// 3. Nothing is eradicated early: while the store is open, a clock that jumps ahead is not
-// believed.
+// 3. Nothing is eradicated early: the wall clock may be set, so a steady clock has to agree that
+// the
+//    time has come. It counts from when something was destroyed, or from when the store was opened;
+//    across that the wall clock is all there is.
 // 4. None of this takes space (P10).
 #include <algorithm>
 #include <array>
+#include <ctime>
 
 #include "common/store/core_change.hpp"
 
@@ -20,9 +23,11 @@ namespace {
 
 constexpr size_t kRecordBytes = 64;
 
-int64_t steady_ms() {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+// Goes on while the machine is suspended.
+int64_t since_boot_ms() {
+  timespec now{};
+  CHECK(::clock_gettime(CLOCK_BOOTTIME, &now) == 0);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
 std::string quoted(const Target& target) { return "\"" + target.name() + "\""; }
@@ -42,34 +47,38 @@ Error Core::destroyed_error(const Target& target) {
   return {Errc::destroyed, message + ": recover it first"};
 }
 
-// The time, as far as it can be believed.
-int64_t Core::trusted_now() const {
-  const int64_t steady = options_.steady_clock ? options_.steady_clock() : steady_ms();
-  if (options_.clock && !options_.steady_clock) return now();
-  return std::min(now(), opened_at_ + (steady - opened_at_steady_));
+int64_t Core::steady_now() const {
+  if (options_.steady_clock) return options_.steady_clock();
+  return options_.clock ? options_.clock() : since_boot_ms();
 }
 
 void Core::note_opened() {
   opened_at_ = now();
-  opened_at_steady_ = options_.steady_clock ? options_.steady_clock() : steady_ms();
+  opened_at_steady_ = steady_now();
+}
+
+// Until both clocks say that it is due.
+int64_t Core::time_left(int64_t eradicate_at, std::optional<int64_t> not_before) const {
+  const int64_t steady = not_before.value_or(opened_at_steady_ + (eradicate_at - opened_at_));
+  return std::max({int64_t{0}, eradicate_at - now(), steady - steady_now()});
 }
 
 std::optional<int64_t> Core::time_remaining(const Volume& volume) const {
   if (!volume.eradicate_at) return std::nullopt;
-  return std::max<int64_t>(0, *volume.eradicate_at - trusted_now());
+  return time_left(*volume.eradicate_at, volume.not_before);
 }
 
 // Of a snapshot that was destroyed itself and with its volume, what comes first.
 std::optional<int64_t> Core::time_remaining(const Snapshot& snapshot) const {
   const auto with_volume = time_remaining(*snapshot.volume);
   if (!snapshot.eradicate_at) return with_volume;
-  const int64_t own = std::max<int64_t>(0, *snapshot.eradicate_at - trusted_now());
+  const int64_t own = time_left(*snapshot.eradicate_at, snapshot.not_before);
   return std::min(own, with_volume.value_or(own));
 }
 
 Piece Core::destroying(ObjectId id, bool is_volume, bool eradicate) const {
   if (!eradicate && forest_.eradication_delay > 0) {
-    return DestroyPiece{id, now() + forest_.eradication_delay};
+    return DestroyPiece{id, std::clamp<int64_t>(now() + forest_.eradication_delay, 0, kTimeMax)};
   }
   if (is_volume) return EradicateVolumePiece{id};
   return EradicateSnapshotPiece{id};
@@ -147,34 +156,32 @@ Result<Destroyed> Core::eradicate(const std::string& name, bool is_volume,
   return change<Destroyed>(once, kRecordBytes, make, 0);
 }
 
-Result<StoreInfo> Core::set_eradication_delay(int64_t milliseconds) {
+Result<StoreInfo> Core::set_eradication_delay(int64_t milliseconds, const Once<StoreInfo>& once) {
   if (milliseconds < 0 || milliseconds > kEradicationDelayMax) {
     return Error{Errc::invalid_argument, "the eradication delay must be 0 to ten years"};
   }
   const auto make = [&](Lock&, auto& pieces, auto& info) -> Result<void> {
     pieces.emplace_back(EradicationDelayPiece{milliseconds});
-    info = [] { return std::monostate(); };
+    info = [this] { return describe_store(); };
     return {};
   };
-  TRY(change<std::monostate>({}, kRecordBytes, make, 0));
-  return info();
+  return change<StoreInfo>(once, kRecordBytes, make, 0);
 }
 
-// What is due first, if anything is. One record.
+// One of what is due, if anything is. One record.
 Result<bool> Core::eradicate_due(Lock& lock) {
   CHECK(lock.owns_lock());
-  const auto first = forest_.destroyed().begin();
-  if (first == forest_.destroyed().end() || first->first > trusted_now()) return false;
-  const ObjectId id = first->second;
-  const auto volume = forest_.volume(id);
-  const Piece piece = destroying(id, volume != nullptr, true);
-  std::string name = volume ? volume->name : std::string();
-  if (const auto snapshot = forest_.snapshot(id)) {
-    name = snapshot->volume->name + "@" + snapshot->suffix;
+  for (const auto& [at, id] : forest_.destroyed()) {
+    if (at > now()) return false;
+    const auto volume = forest_.volume(id);
+    const auto snapshot = forest_.snapshot(id);
+    if (time_left(at, volume ? volume->not_before : snapshot->not_before) > 0) continue;
+    const Target target{volume ? volume : forest_.volume(snapshot->volume->id), snapshot};
+    append(std::array<Piece, 1>{destroying(id, volume != nullptr, true)});
+    log(1, quoted(target) + " was destroyed some time ago, and is eradicated now");
+    return true;
   }
-  append(std::array<Piece, 1>{piece});
-  log(1, "\"" + name + "\" was destroyed some time ago, and is eradicated now");
-  return true;
+  return false;
 }
 
 }  // namespace vellum::store

@@ -200,6 +200,10 @@ Result<std::vector<Extent>> Core::map(Export& from, uint64_t offset, uint64_t le
 
 StoreInfo Core::info() {
   const Lock lock(mutex_);
+  return describe_store();
+}
+
+StoreInfo Core::describe_store() {
   StoreInfo info;
   info.name = disk_.name();
   info.uuid = superblock_.uuid;

@@ -35,6 +35,7 @@ Result<std::shared_ptr<Export>> Core::open_export(const std::string& name, bool 
   opened->core_ = this;
   opened->name_ = name;
   state->by_client = by_client;
+  state->times_destroyed = target.volume->times_destroyed;
   if (target.snapshot) {
     state->pinned = target.snapshot->version;
     state->pinned->pins++;
@@ -72,7 +73,9 @@ Ticket Core::enter(Export& to, uint64_t offset, uint64_t length) {
 // The version to read now, if the range up to `end` (bytes) lies in it.
 Result<void> Core::current_version(Export& from, uint64_t end, Version*& version) const {
   const auto& state = *from.state_;
-  if (!state.snapshot && is_destroyed(*state.volume)) {
+  const bool is_dead =
+      is_destroyed(*state.volume) || state.times_destroyed != state.volume->times_destroyed;
+  if (!state.snapshot && is_dead) {
     return Error{Errc::destroyed, "the volume \"" + from.name() + "\" has been destroyed"};
   }
   const uint64_t size = state.snapshot ? state.snapshot->size : state.volume->size;

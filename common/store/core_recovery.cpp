@@ -92,6 +92,9 @@ Result<void> Core::load(const CheckpointRecord& checkpoint, const SystemTree& tr
   }));
   forest_.data_blocks = checkpoint.data_blocks;
   forest_.eradication_delay = checkpoint.eradication_delay;
+  if (forest_.eradication_delay < 0 || forest_.eradication_delay > kEradicationDelayMax) {
+    return damaged(disk_, "the eradication delay is wrong");
+  }
   TRY(tree.for_each(Area::objects, [&](uint64_t index, const Page& page) -> Result<void> {
     for (size_t i = 0; i < kObjectsPerBlock; i++) {
       const std::byte* record = page.data() + i * kObjectRecord;

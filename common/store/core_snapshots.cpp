@@ -198,7 +198,9 @@ Result<CopyInfo> Core::copy(const std::string& source, const std::string& target
     TRY_ASSIGN(const Target from, find_target(source));
     if (forest_.versions_exhausted(3)) return versions_exhausted();
     const auto onto = forest_.volume(target);
-    if (onto && is_destroyed(*onto)) return destroyed_error(Target{onto, nullptr});
+    if (onto && is_destroyed(*onto)) {
+      return overwrite ? destroyed_error(Target{onto, nullptr}) : check_new_name(target);
+    }
     std::optional<std::string> undo_name;
     NewHeads new_heads;
     add_new_head(from, new_heads);

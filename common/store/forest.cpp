@@ -256,18 +256,31 @@ bool Forest::switch_head(const SwitchPiece& piece) {
 }
 
 template <typename Object>
-void Forest::set_eradication(Object& object, std::optional<int64_t> at) {
+void Forest::set_eradication(Object& object, std::optional<int64_t> at,
+                             std::optional<int64_t> not_before) {
   if (object.eradicate_at) destroyed_.erase({*object.eradicate_at, object.id});
   object.eradicate_at = at;
+  object.not_before = not_before;
   if (at) destroyed_.insert({*at, object.id});
   changed_objects_.insert(object.id);
 }
 
-bool Forest::destroy(ObjectId id, std::optional<int64_t> eradicate_at) {
+bool Forest::destroy(ObjectId id, int64_t eradicate_at, std::optional<int64_t> not_before) {
   const auto of_volume = volume(id);
   const auto of_snapshot = snapshot(id);
-  if (of_volume) set_eradication(*of_volume, eradicate_at);
-  if (of_snapshot) set_eradication(*of_snapshot, eradicate_at);
+  if (of_volume) {
+    set_eradication(*of_volume, eradicate_at, not_before);
+    of_volume->times_destroyed++;
+  }
+  if (of_snapshot) set_eradication(*of_snapshot, eradicate_at, not_before);
+  return of_volume || of_snapshot;
+}
+
+bool Forest::recover(ObjectId id) {
+  const auto of_volume = volume(id);
+  const auto of_snapshot = snapshot(id);
+  if (of_volume) set_eradication(*of_volume, std::nullopt);
+  if (of_snapshot) set_eradication(*of_snapshot, std::nullopt);
   return of_volume || of_snapshot;
 }
 

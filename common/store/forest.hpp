@@ -70,7 +70,9 @@ struct Snapshot {
   Version* version = nullptr;
   bool gone = false;                    // eradicated; an export may still hold it
   std::optional<int64_t> eradicate_at;  // it is destroyed, and can be recovered until then
-  uint32_t attached = 0;                // open exports
+  // As eradicate_at, by the steady clock, if it was destroyed since the store was opened.
+  std::optional<int64_t> not_before;
+  uint32_t attached = 0;  // open exports
 };
 
 struct Volume {
@@ -82,9 +84,10 @@ struct Volume {
   Provision provision = Provision::thin;
   uint64_t next_number = 1;
   Version* head = nullptr;
-  bool gone = false;                                           // as of a snapshot
-  std::optional<int64_t> eradicate_at;                         // likewise
-  uint32_t attached = 0;                                       // open exports
+  bool gone = false;                                // as of a snapshot
+  std::optional<int64_t> eradicate_at, not_before;  // likewise
+  uint32_t times_destroyed = 0;  // since the store was opened; older exports stay dead
+  uint32_t attached = 0;         // open exports
   std::map<std::string, std::shared_ptr<Snapshot>> snapshots;  // by suffix
   uint64_t gives_back = 0;  // by eradicating it, where that has to be counted; as last counted
   IoStats stats;
@@ -130,8 +133,9 @@ class Forest {
   bool switch_head(const SwitchPiece& piece);
   bool eradicate_volume(ObjectId id);  // with its snapshots
   bool eradicate_snapshot(ObjectId id);
-  // Of a volume or snapshot. Without a time it is recovered.
-  bool destroy(ObjectId id, std::optional<int64_t> eradicate_at);
+  // Of a volume or snapshot.
+  bool destroy(ObjectId id, int64_t eradicate_at, std::optional<int64_t> not_before);
+  bool recover(ObjectId id);
   // What has been destroyed, by the time at which it is to be eradicated.
   const std::set<std::pair<int64_t, ObjectId>>& destroyed() const { return destroyed_; }
   int64_t eradication_delay = 0;  // milliseconds
@@ -230,7 +234,8 @@ class Forest {
   void classify(Version& version);
   void remove(Version& version);
   template <typename Object>
-  void set_eradication(Object& object, std::optional<int64_t> at);
+  void set_eradication(Object& object, std::optional<int64_t> at,
+                       std::optional<int64_t> not_before = std::nullopt);
   bool link_volume(const ObjectRecord& loaded);
   bool link_snapshot(const ObjectRecord& loaded);
 

@@ -111,7 +111,9 @@ bool Forest::load_object(const std::byte* from) {
   object.provision = static_cast<Provision>(provision);
   object.next_number = load_le64(from + 64);
   object.volume = load_le64(from + 56);
-  if (state == kDestroyed) object.eradicate_at = static_cast<int64_t>(load_le64(from + 48));
+  const uint64_t eradicate_at = load_le64(from + 48);
+  if (eradicate_at > (state == kDestroyed ? uint64_t{kTimeMax} : 0)) return false;
+  if (state == kDestroyed) object.eradicate_at = static_cast<int64_t>(eradicate_at);
   if (object.size > kVolumeSizeMax) return false;
   loaded_objects_.push_back(std::move(object));
   return true;

@@ -314,6 +314,7 @@ struct Codec<DestroyPiece> {
     DestroyPiece piece;
     piece.id = from.get<uint64_t>();
     piece.eradicate_at = from.get<int64_t>();
+    if (piece.eradicate_at < 0 || piece.eradicate_at > kTimeMax) from.fail();
     return piece;
   }
 };

@@ -146,8 +146,8 @@ Result<Destroyed> Store::eradicate_snapshot(const std::string& name, const Once<
   return core_->eradicate(name, false, once);
 }
 
-Result<StoreInfo> Store::set_eradication_delay(int64_t milliseconds) {
-  return core_->set_eradication_delay(milliseconds);
+Result<StoreInfo> Store::set_eradication_delay(int64_t milliseconds, const Once<StoreInfo>& once) {
+  return core_->set_eradication_delay(milliseconds, once);
 }
 
 Result<VolumeInfo> Store::clone(const std::string& source, const std::string& name,

@@ -93,7 +93,7 @@ struct Write {
 
 // An opened volume or snapshot. While one exists, the version it reads is not reclaimed. Destroyed
 // before the store is closed. A volume that is destroyed by force, or whose size changes, stays
-// open: calls on what is gone fail with Errc::destroyed.
+// open: calls on what is gone fail with Errc::destroyed, also once it has been recovered.
 //
 // Ranges must lie inside size_bytes(), else Errc::out_of_range; they need no alignment.
 class Export {
@@ -193,7 +193,7 @@ class Store {
                                         const Once<SnapshotInfo>& once = {});
   Result<Destroyed> eradicate_snapshot(const std::string& name, const Once<Destroyed>& once = {});
   // For what is destroyed from now on. Milliseconds, 0 to kEradicationDelayMax; 0: at once.
-  Result<StoreInfo> set_eradication_delay(int64_t milliseconds);
+  Result<StoreInfo> set_eradication_delay(int64_t milliseconds, const Once<StoreInfo>& once = {});
 
   // `source` is a volume or VOLUME@SUFFIX.
   Result<VolumeInfo> clone(const std::string& source, const std::string& name,

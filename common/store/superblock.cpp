@@ -125,6 +125,9 @@ Result<Superblock> new_superblock(const Geometry& geometry, const Uuid& uuid, in
   const uint64_t segment = std::max(geometry.segment_size, kBlockSize);
   superblock.data_offset = (journal_end + segment - 1) / segment * segment;
   superblock.created = created;
+  if (geometry.eradication_delay < 0 || geometry.eradication_delay > kEradicationDelayMax) {
+    return Error{Errc::invalid_argument, "the eradication delay must be 0 to ten years"};
+  }
   superblock.older.eradication_delay = geometry.eradication_delay;
   superblock.newer.eradication_delay = geometry.eradication_delay;
   const std::string fault = geometry_fault(superblock);

@@ -23,6 +23,7 @@ inline constexpr uint64_t kVolumeSizeUnit = 512;
 // How long what is destroyed can be recovered. Milliseconds.
 inline constexpr int64_t kEradicationDelayDefault = int64_t{24} * 3600 * 1000;
 inline constexpr int64_t kEradicationDelayMax = int64_t{3653} * 24 * 3600 * 1000;  // ten years
+inline constexpr int64_t kTimeMax = (int64_t{1} << 53) - 1;  // of an eradication, since 1970
 // Of a store: half of what 48 bits of sectors can address.
 inline constexpr uint64_t kCapacityMax = uint64_t{1} << 56;
 inline constexpr size_t kNameLengthMax = 63;  // of a volume, and of a snapshot's suffix

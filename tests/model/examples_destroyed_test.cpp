@@ -28,6 +28,14 @@ class Destroying : public StoreTest {
   }
 
   bool exists(const std::string& name) { return store_->get_volume(name).ok(); }
+
+  void open_with_steady_clock(const int64_t& steady) {
+    store::Options with_steady = options();
+    with_steady.steady_clock = [&steady] { return steady; };
+    ASSERT_TRUE(store_->close().ok());
+    store_.reset();
+    store_ = std::move(store::Store::open(disk_, with_steady)).value();
+  }
 };
 
 TEST_F(Destroying, AVolumeComesBackWithItsSnapshots) {
@@ -70,11 +78,7 @@ TEST_F(Destroying, NothingIsEradicatedEarlyAndAllInTime) {
 
 TEST_F(Destroying, AClockThatJumpsAheadIsNotBelieved) {
   int64_t steady = 5;
-  store::Options with_steady = options();
-  with_steady.steady_clock = [&] { return steady; };
-  ASSERT_TRUE(store_->close().ok());
-  store_.reset();
-  store_ = std::move(store::Store::open(disk_, with_steady)).value();
+  open_with_steady_clock(steady);
   ASSERT_TRUE(store_->destroy_volume("v", false).ok());
   now_ += 100 * kDelay;
   reclaim();
@@ -83,6 +87,118 @@ TEST_F(Destroying, AClockThatJumpsAheadIsNotBelieved) {
   steady += kDelay + 1000;
   reclaim();
   EXPECT_FALSE(exists("v"));
+}
+
+// Slow when the volume was destroyed, and put right after that.
+TEST_F(Destroying, AClockThatIsPutRightIsNotBelieved) {
+  int64_t steady = 5;
+  open_with_steady_clock(steady);
+  now_ -= 100 * kDelay;
+  ASSERT_TRUE(store_->destroy_volume("v", false).ok());
+  now_ += 100 * kDelay;
+  reclaim();
+  ASSERT_TRUE(exists("v"));
+  EXPECT_EQ(store_->get_volume("v")->time_remaining, kDelay);
+  steady += kDelay - 1;
+  reclaim();
+  EXPECT_TRUE(exists("v"));
+  steady += 1;
+  reclaim();
+  EXPECT_FALSE(exists("v"));
+}
+
+// What was destroyed before waits for the first clock, and others do not wait for it.
+TEST_F(Destroying, AClockThatWasWrongAtTheStartHoldsUpOnlyWhatIsOlder) {
+  ASSERT_TRUE(store_->destroy_snapshot("v@s").ok());
+  int64_t steady = 5;
+  now_ -= 100 * kDelay;
+  open_with_steady_clock(steady);
+  now_ += 100 * kDelay;
+  ASSERT_TRUE(store_->destroy_volume("v", false).ok());
+  create("w");
+  now_ += 2 * kDelay;
+  steady += 2 * kDelay;
+  reclaim();
+  EXPECT_FALSE(exists("v"));
+  EXPECT_TRUE(exists("w"));
+}
+
+TEST_F(Destroying, ASnapshotKeepsItsOwnTimeAndState) {
+  create("w");
+  write("w", 3, 0, 4096);
+  snap("w", "early");
+  snap("w", "late");
+  ASSERT_TRUE(store_->destroy_snapshot("w@early").ok());
+  now_ += kDelay / 2;
+  ASSERT_TRUE(store_->destroy_snapshot("w@late").ok());
+  now_ += kDelay / 4;
+  ASSERT_TRUE(store_->destroy_volume("w", false).ok());
+  EXPECT_TRUE(fails_with(store_->recover_snapshot("w@late"), Errc::destroyed));
+  now_ += kDelay / 4;
+  reclaim();
+  EXPECT_TRUE(fails_with(store_->get_snapshot("w@early"), Errc::not_found));
+  ASSERT_TRUE(store_->recover_volume("w").ok());
+  EXPECT_EQ(store_->get_volume("w")->snapshots, 0u);
+  EXPECT_TRUE(fails_with(store_->open_export("w@late"), Errc::destroyed));
+  ASSERT_TRUE(store_->recover_snapshot("w@late").ok());
+  EXPECT_EQ(read("w@late", 0, 4096), pattern(3, 0, 4096));
+}
+
+TEST_F(Destroying, WhoeverHadItOpenStaysCutOff) {
+  auto opened = attach("v");
+  std::vector<std::byte> out(4096);
+  EXPECT_TRUE(fails_with(store_->destroy_volume("v", false), Errc::in_use));
+  ASSERT_TRUE(store_->destroy_volume("v", true).ok());
+  EXPECT_TRUE(fails_with(opened->read(0, out), Errc::destroyed));
+  ASSERT_TRUE(store_->recover_volume("v").ok());
+  EXPECT_TRUE(fails_with(opened->read(0, out), Errc::destroyed));
+  EXPECT_TRUE(fails_with(opened->write(0, pattern(4, 0, 4096)), Errc::destroyed));
+  EXPECT_TRUE(fails_with(opened->map(0, 4096, 10), Errc::destroyed));
+  opened.reset();
+  EXPECT_EQ(read("v", 0, 4096), pattern(2, 0, 4096));
+  write("v", 5, 0, 4096);
+}
+
+TEST_F(Destroying, ANameIsTakenUntilItIsFreed) {
+  create("other");
+  ASSERT_TRUE(store_->destroy_snapshot("v@s").ok());
+  EXPECT_TRUE(fails_with(store_->create_snapshots({"v"}, "s"), Errc::exists));
+  ASSERT_TRUE(store_->destroy_volume("v", false).ok());
+  EXPECT_TRUE(fails_with(store_->rename_volume("other", "v"), Errc::exists));
+  EXPECT_TRUE(fails_with(store_->clone("other", "v"), Errc::exists));
+  EXPECT_TRUE(fails_with(store_->copy("other", "v", false, false), Errc::exists));
+  EXPECT_TRUE(fails_with(store_->copy("other", "v", true, false), Errc::destroyed));
+  EXPECT_TRUE(fails_with(store_->rename_volume("v", "w"), Errc::destroyed));
+  EXPECT_TRUE(fails_with(store_->resize_volume("v", kMib, false), Errc::destroyed));
+  EXPECT_TRUE(fails_with(store_->destroy_volume("v", false), Errc::destroyed));
+  ASSERT_TRUE(store_->eradicate_volume("v").ok());
+  create("v");
+}
+
+TEST_F(Destroying, ADelayLastsAtMostTenYears) {
+  store::Geometry geometry = tiny_geometry(64 * kMib);
+  SimulatedDisk disk;
+  for (const int64_t delay : {int64_t{-1}, store::kEradicationDelayMax + 1}) {
+    EXPECT_TRUE(fails_with(store_->set_eradication_delay(delay), Errc::invalid_argument));
+    geometry.eradication_delay = delay;
+    EXPECT_TRUE(
+        fails_with(store::Store::format(disk, geometry, options()), Errc::invalid_argument));
+  }
+  geometry.eradication_delay = store::kEradicationDelayMax;
+  EXPECT_TRUE(store::Store::format(disk, geometry, options()).ok());
+}
+
+TEST_F(Destroying, ARepeatedRequestIsDoneOnce) {
+  const auto once = [](const std::string& id, const std::string& answer) {
+    return store::Once<store::Destroyed>{id, [answer](const auto&) { return answer; }};
+  };
+  ASSERT_TRUE(store_->destroy_volume("v", false, false, once("r", "first")).ok());
+  ASSERT_TRUE(store_->recover_volume("v").ok());
+  reopen();
+  EXPECT_TRUE(
+      fails_with(store_->destroy_volume("v", false, false, once("r", "again")), Errc::answered));
+  EXPECT_EQ(store_->find_answer("r"), "first");
+  EXPECT_EQ(read("v", 0, 4096), pattern(2, 0, 4096));
 }
 
 TEST_F(Destroying, ClonesLiveOn) {
@@ -99,7 +215,6 @@ TEST_F(Destroying, WithoutADelayItIsAtOnce) {
   EXPECT_EQ(store_->destroy_volume("v", false)->time_remaining, 0);
   EXPECT_FALSE(exists("v"));
   EXPECT_TRUE(fails_with(store_->recover_volume("v"), Errc::not_found));
-  EXPECT_TRUE(fails_with(store_->set_eradication_delay(-1), Errc::invalid_argument));
 }
 
 TEST_F(Destroying, OnlyWhatIsDestroyedIsRecoveredOrEradicated) {

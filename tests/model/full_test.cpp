@@ -204,6 +204,40 @@ class SmallStore : public testing::Test {
   std::unique_ptr<store::Store> store_;
 };
 
+// P10: what is destroyed keeps its space, and none of this needs any.
+TEST_F(SmallStore, IsEmptiedByEradicationAlone) {
+  ASSERT_TRUE(store_->create_volume("v", 8 * kMib, store::Provision::thin).ok());
+  const uint64_t written = fill("v", 1);
+  ASSERT_TRUE(store_->set_eradication_delay(store::kEradicationDelayDefault).ok());
+  for (int round = 0; round < 200; ++round) {
+    ASSERT_TRUE(store_->destroy_volume("v", false).ok());
+    ASSERT_TRUE(store_->recover_volume("v").ok());
+  }
+  ASSERT_TRUE(store_->destroy_volume("v", false).ok());
+  const auto settle = [&] {
+    for (bool more = true; more;) {
+      more = store_->reclaim_step().value();
+      ASSERT_TRUE(store_->checkpoint().ok());
+    }
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(store_->checkpoint().ok());
+  };
+  settle();
+  EXPECT_TRUE(fails_with(store_->create_volume("w", kMib, store::Provision::thin), Errc::no_space));
+  reopen();
+  ASSERT_TRUE(store_->recover_volume("v").ok());
+  const auto opened = *store_->open_export("v");
+  for (uint64_t at = 0; at < written * kBlock; at += kBlock) {
+    std::vector<std::byte> out(kBlock);
+    ASSERT_TRUE(opened->read(at, out).ok());
+    ASSERT_EQ(out, pattern(1, at, kBlock));
+  }
+  ASSERT_TRUE(store_->destroy_volume("v", true).ok());
+  ASSERT_TRUE(store_->eradicate_volume("v").ok());
+  settle();
+  ASSERT_TRUE(store_->create_volume("w", 8 * kMib, store::Provision::thin).ok());
+  EXPECT_GT(fill("w", 2), written / 10 * 9);
+}
+
 TEST_F(SmallStore, AReservedVolumeCanAlwaysBeWritten) {
   ASSERT_TRUE(store_->create_volume("kept", 2 * kMib, store::Provision::reserved).ok());
   ASSERT_TRUE(store_->create_volume("thin", 8 * kMib, store::Provision::thin).ok());

@@ -29,8 +29,11 @@ TEST_F(ControlOnce, TheFirstAnswerIsGivenAgainWordForWord) {
       {"volume.revert", {{"name", "a"}, {"snapshot", "1"}}},
       {"volume.resize", {{"name", "a"}, {"size", 2 << 20}}},
       {"volume.rename", {{"name", "a"}, {"new_name", "c"}}},
+      {"store.set", {{"eradication_delay_ms", 1000000}}},
       {"snapshot.destroy", {{"name", "c@1"}}},
+      {"snapshot.recover", {{"name", "c@1"}}},
       {"volume.destroy", {{"name", "c"}}},
+      {"volume.recover", {{"name", "c"}}},
   };
   std::vector<json> answers;
   for (const auto& [method, params] : calls) {
