@@ -24,6 +24,7 @@ struct Observation {
   std::set<std::string> volumes, destroyed;
   std::map<std::string, Seen> versions;  // volumes and snapshots
   std::map<std::string, std::optional<std::string>> answers;
+  int64_t eradication_delay = 0;
 };
 
 // Blocks that are worth a look: what the store calls data, and what any candidate calls so.
@@ -67,6 +68,7 @@ Observation observe(store::Store& store, const Candidates& candidates) {
   for (const auto& info : store.list_volumes(true)) observation.destroyed.insert(info.name);
   for (const auto& info : store.list_snapshots(std::nullopt, true))
     observation.destroyed.insert(info.name);
+  observation.eradication_delay = store.info().eradication_delay;
   for (const Model& candidate : candidates)
     for (const auto& [request_id, answer] : candidate.answers())
       observation.answers[request_id] = store.find_answer(request_id);
@@ -93,6 +95,8 @@ std::string difference(const Observation& observation, const Model& model) {
   const std::vector<std::string> destroyed = model.destroyed_names();
   if (observation.destroyed != std::set<std::string>(destroyed.begin(), destroyed.end()))
     return "other volumes or snapshots are destroyed";
+  if (observation.eradication_delay != static_cast<int64_t>(model.eradication_delay()))
+    return "the eradication delay is " + std::to_string(observation.eradication_delay);
   for (const auto& [request_id, answer] : observation.answers) {
     auto found = model.answers().find(request_id);
     if (answer.has_value() != (found != model.answers().end()))
@@ -161,7 +165,7 @@ const ModelVolume* cut_off_by(const Operation& operation, const Model& model) {
 
 }  // namespace
 
-void Life::note(const Operation& operation, const Model& before, bool done) {
+void Life::note(const Operation& operation, const Model& before, int64_t began, bool done) {
   Model state = before;
   if (done && !changes_content(operation)) {
     const bool succeeded = state.apply(operation).empty();
@@ -181,15 +185,20 @@ void Life::note(const Operation& operation, const Model& before, bool done) {
   }
   for (const Operation& change : changes_of(operation)) {
     if (!state.apply(change).empty()) return;
+    const bool destroys =
+        change.action == Action::destroy || change.action == Action::destroy_snapshot;
+    if (int64_t* time = destroys ? state.not_before(change.names[0]) : nullptr)
+      *time = began + static_cast<int64_t>(before.eradication_delay());
     candidates_.push_back(state);
   }
 }
 
 bool Life::run(const Operation& operation) {
   const Model before = driver_.model();
+  const int64_t began = driver_.clock();
   done_.push_back(operation);
   const bool done = driver_.run(operation);
-  note(driver_.last(), before, done);
+  note(driver_.last(), before, began, done);
   failed_ = !done;
   return done;
 }

@@ -39,7 +39,7 @@ class Life {
   Driver& driver() { return driver_; }
 
  private:
-  void note(const Operation& operation, const Model& before, bool done);
+  void note(const Operation& operation, const Model& before, int64_t began, bool done);
 
   SimulatedDisk& disk_;
   Driver driver_;

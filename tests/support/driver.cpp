@@ -292,10 +292,15 @@ void Driver::check_reclaim() {
          "reclaim was idle too early: " + std::to_string(idle.data_blocks - again.data_blocks) +
              " blocks and " + std::to_string(idle.nodes - again.nodes) + " nodes were left");
   demand_ok(open(), "open");
+  const bool by_time = random_.chance(50);
   for (const auto& info : store_->list_volumes())
-    demand_ok(store_->destroy_volume(info.name, true, true), "destroy " + info.name);
-  for (const auto& info : store_->list_volumes(true))
-    demand_ok(store_->eradicate_volume(info.name), "eradicate " + info.name);
+    demand_ok(store_->destroy_volume(info.name, true, !by_time), "destroy " + info.name);
+  if (by_time) {
+    clock_ += store::kEradicationDelayDefault;
+  } else {
+    for (const auto& info : store_->list_volumes(true))
+      demand_ok(store_->eradicate_volume(info.name), "eradicate " + info.name);
+  }
   const store::CheckReport empty = settle();
   demand(empty.versions == 0 && empty.nodes == 0 && empty.data_blocks == 0,
          "something is left of what was destroyed: " + std::to_string(empty.versions) +

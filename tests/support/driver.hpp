@@ -42,6 +42,7 @@ class Driver {
   Model& model() { return model_; }
   store::Store& store() { return *store_; }
   bool is_open() const { return store_ != nullptr; }
+  int64_t clock() const { return clock_; }
 
   // Everything that can be asked, against the model.
   void check_all();

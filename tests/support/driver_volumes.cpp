@@ -134,9 +134,14 @@ std::optional<Error> Driver::reclaim_step(Model& after) {
   std::set<std::string> there;
   for (const auto& info : store_->list_volumes(true)) there.insert(info.name);
   for (const auto& info : store_->list_snapshots(std::nullopt, true)) there.insert(info.name);
+  constexpr int64_t kTicks = 1000;  // of the clock, that one call takes at most
   for (const std::string& name : after.destroyed_names()) {
-    if (there.contains(name)) continue;
     const int64_t* not_before = model_.not_before(name);
+    if (there.contains(name)) {
+      const bool is_due = not_before != nullptr && *not_before + kTicks < clock_;
+      demand(*stepped || !is_due, name + " is due, and was not eradicated");
+      continue;
+    }
     demand(not_before != nullptr && *not_before <= clock_, name + " was eradicated early");
     after.forget(name);
   }

@@ -85,7 +85,7 @@ class Generator {
         fill_snapshots();
         break;
       case Action::destroy_snapshot:
-        operation_.names = {any_of(model_.snapshot_names())};
+        operation_.names = {wrong_or(model_.snapshot_names(), destroyed_snapshots())};
         operation_.eradicate = random_.chance(30);
         break;
       case Action::recover:
@@ -98,7 +98,7 @@ class Generator {
         operation_.size_bytes = random_.chance(30) ? 0 : 1000;
         return;
       case Action::clone:
-        operation_.names = {any_of(model_.all_names()), new_name()};
+        operation_.names = {wrong_or(model_.all_names(), model_.destroyed_names()), new_name()};
         break;
       case Action::copy:
         fill_copy();
@@ -135,15 +135,38 @@ class Generator {
     return wrong ? any_of(model_.all_names()) : any_of(names);
   }
 
+  std::vector<std::string> destroyed_snapshots() const {
+    std::vector<std::string> names = model_.destroyed_names();
+    std::erase_if(names,
+                  [](const std::string& name) { return name.find('@') == std::string::npos; });
+    return names;
+  }
+
+  // One of them; or, by mistake, something that is destroyed.
+  std::string wrong_or(const std::vector<std::string>& names,
+                       const std::vector<std::string>& destroyed) {
+    const bool wrong = !destroyed.empty() && random_.chance(profile_.wrong_percent);
+    return any_of(wrong ? destroyed : names);
+  }
+
+  std::string wrong_volume() {
+    const std::vector<std::string> destroyed = model_.destroyed_names();
+    if (destroyed.empty() || random_.chance(50)) return "nobody";
+    const std::string name = any_of(destroyed);
+    return name.substr(0, name.find('@'));
+  }
+
   std::string any_volume() {
-    if (model_.volumes().empty() || random_.chance(profile_.wrong_percent)) return "nobody";
+    if (model_.volumes().empty() || random_.chance(profile_.wrong_percent)) return wrong_volume();
     auto at = model_.volumes().begin();
     std::advance(at, random_.below(model_.volumes().size()));
     return at->first;
   }
 
   std::string new_name() {
-    if (random_.chance(profile_.wrong_percent)) return random_.chance(50) ? any_volume() : "-bad/";
+    if (random_.chance(profile_.wrong_percent)) {
+      return any_of({any_volume(), wrong_volume(), "-bad/"});
+    }
     return "v" + std::to_string(operation_.number);
   }
 
@@ -254,7 +277,8 @@ class Generator {
       if (random_.chance(40)) operation_.names.push_back(name);
     if (operation_.names.empty()) operation_.names = {any_volume()};
     if (random_.chance(50)) operation_.suffix = "s" + std::to_string(operation_.number);
-    const std::vector<std::string> existing = model_.snapshot_names();
+    std::vector<std::string> existing = model_.snapshot_names();
+    for (const std::string& name : destroyed_snapshots()) existing.push_back(name);
     if (operation_.suffix && !existing.empty() && random_.chance(profile_.wrong_percent)) {
       const std::string name = any_of(existing);
       operation_.names = {name.substr(0, name.find('@'))};
@@ -263,7 +287,7 @@ class Generator {
   }
 
   void fill_copy() {
-    const std::string source = any_of(model_.all_names());
+    const std::string source = wrong_or(model_.all_names(), model_.destroyed_names());
     std::string target = existing_volume();
     const bool room = model_.volumes().size() < profile_.volumes_max;
     if (target == source || (room && random_.chance(20))) target = room ? new_name() : target;

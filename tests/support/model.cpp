@@ -227,7 +227,7 @@ Model::Errors Model::create(const Operation& operation) {
 
 Model::Errors Model::rename(const Operation& operation) {
   Errors errors;
-  if (!volume(operation.names[0])) errors.push_back(Errc::not_found);
+  if (!volume(operation.names[0])) errors.push_back(missing(operation.names[0]));
   if (!valid_name(operation.names[1])) errors.push_back(Errc::invalid_argument);
   if (is_taken(operation.names[1])) errors.push_back(Errc::exists);
   if (!errors.empty()) return errors;
@@ -240,7 +240,7 @@ Model::Errors Model::rename(const Operation& operation) {
 Model::Errors Model::resize(const Operation& operation) {
   ModelVolume* target = volume(operation.names[0]);
   Errors errors;
-  if (!target) errors.push_back(Errc::not_found);
+  if (!target) errors.push_back(missing(operation.names[0]));
   if (!valid_size(operation.size_bytes)) errors.push_back(Errc::invalid_argument);
   if (errors.empty() && !operation.force && target->content.holds_data_beyond(operation.size_bytes))
     errors.push_back(Errc::precondition);
@@ -263,8 +263,8 @@ Model::Errors Model::take_snapshots(const Operation& operation) {
   Errors errors;
   if (operation.suffix && !valid_name(*operation.suffix)) errors.push_back(Errc::invalid_argument);
   for (const std::string& name : operation.names) {
-    if (!volume(name)) errors.push_back(Errc::not_found);
-    if (operation.suffix && snapshot(name + "@" + *operation.suffix))
+    if (!volume(name)) errors.push_back(missing(name));
+    if (operation.suffix && is_taken(name + "@" + *operation.suffix))
       errors.push_back(Errc::exists);
   }
   if (!errors.empty()) return errors;
@@ -276,7 +276,7 @@ Model::Errors Model::clone(const Operation& operation) {
   const std::string& source = operation.names[0];
   const std::string& name = operation.names[1];
   Errors errors;
-  if (!content(source)) errors.push_back(Errc::not_found);
+  if (!content(source)) errors.push_back(missing(source));
   if (!valid_name(name)) errors.push_back(Errc::invalid_argument);
   if (is_taken(name)) errors.push_back(Errc::exists);
   if (!errors.empty()) return errors;
@@ -298,9 +298,10 @@ Model::Errors Model::copy(const Operation& operation) {
   const std::string& source = operation.names[0];
   const std::string& name = operation.names[1];
   ModelVolume* target = volume(name);
-  if (!target) return clone(operation);
+  if (!target && !(operation.force && is_taken(name))) return clone(operation);
   Errors errors;
-  if (!content(source)) errors.push_back(Errc::not_found);
+  if (!target) errors.push_back(Errc::destroyed);
+  if (!content(source)) errors.push_back(missing(source));
   if (!operation.force) errors.push_back(Errc::exists);
   if (errors.empty() && target->attached &&
       target->content.size_bytes() != content(source)->size_bytes())
@@ -313,7 +314,8 @@ Model::Errors Model::copy(const Operation& operation) {
 Model::Errors Model::revert(const Operation& operation) {
   ModelVolume* target = volume(operation.names[0]);
   const ModelSnapshot* source = snapshot(operation.names[1]);
-  if (!target || !source) return {Errc::not_found};
+  if (!target) return {missing(operation.names[0])};
+  if (!source) return {missing(operation.names[1])};
   const bool own = volume_part(operation.names[1]) == operation.names[0];
   const bool above = std::any_of(target->ancestors.begin(), target->ancestors.end(),
                                  [&](const auto& each) { return each.id == source->id; });

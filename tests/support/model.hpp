@@ -79,8 +79,8 @@ class Model {
   std::vector<std::string> destroyed_names() const;
   std::vector<std::string> recoverable_names() const;
   uint64_t eradication_delay() const { return delay_; }
-  int64_t* not_before(const std::string& destroyed);
-  void forget(const std::string& destroyed);  // it has been eradicated
+  int64_t* not_before(const std::string& destroyed);  // its time, or 0 until that is known
+  void forget(const std::string& destroyed);          // it has been eradicated
 
  private:
   Errors change_content(const Operation& operation);
@@ -95,7 +95,8 @@ class Model {
   Errors destroy_snapshot(const Operation& operation);
   Errors recover(const Operation& operation);
   Errors eradicate(const Operation& operation);
-  bool is_taken(const std::string& name) const;
+  bool is_taken(const std::string& name) const;  // by something that may be destroyed
+  Errc missing(const std::string& name) const;   // what a call about it gets
   Errors dispatch(const Operation& operation);
   ModelSnapshot& add_snapshot(ModelVolume& target, const std::optional<std::string>& suffix);
   Ancestors lineage(const std::string& name) const;

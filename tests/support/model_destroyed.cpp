@@ -35,7 +35,12 @@ void insert_by_id(std::vector<ModelSnapshot>& all, ModelSnapshot snapshot) {
 }  // namespace
 
 bool Model::is_taken(const std::string& name) const {
-  return volumes_.contains(name) || destroyed_.contains(name);
+  const std::vector<std::string> destroyed = destroyed_names();
+  return content(name) || std::binary_search(destroyed.begin(), destroyed.end(), name);
+}
+
+Errc Model::missing(const std::string& name) const {
+  return is_taken(name) ? Errc::destroyed : Errc::not_found;
 }
 
 std::vector<std::string> Model::destroyed_names() const {
@@ -92,7 +97,7 @@ void Model::forget(const std::string& destroyed) {
 Model::Errors Model::destroy(const Operation& operation) {
   const std::string& name = operation.names[0];
   const ModelVolume* target = volume(name);
-  if (!target) return {destroyed_.contains(name) ? Errc::destroyed : Errc::not_found};
+  if (!target) return {missing(name)};
   if (target->attached && !operation.force) return {Errc::in_use};
   auto node = volumes_.extract(name);
   if (delay_ == 0 || operation.eradicate) return kSuccess;
@@ -102,7 +107,7 @@ Model::Errors Model::destroy(const Operation& operation) {
 }
 
 Model::Errors Model::destroy_snapshot(const Operation& operation) {
-  if (!snapshot(operation.names[0])) return {Errc::not_found};
+  if (!snapshot(operation.names[0])) return {missing(operation.names[0])};
   const SplitName parts = split(operation.names[0]);
   ModelVolume& owner = *volume(parts.volume);
   const auto found = find(owner.snapshots, parts.suffix);
