@@ -63,11 +63,13 @@ Version* Forest::new_version(Version& parent, VersionId id) {
   classify(parent);
   Version* version = fresh.get();
   versions_.emplace(id, std::move(fresh));
+  marks_epoch_++;
   touch(*version);
   mark_stale(*version);
   return version;
 }
 
+// All who read something together with it, as far as no visible version lies between.
 void Forest::mark_stale(Version& changed) {
   const auto mark = [this](Version& version) {
     if (version.stale || version.id == 0) return;
@@ -95,6 +97,7 @@ void Forest::mark_stale(Version& changed) {
 }
 
 void Forest::clear_stale(Version& version) {
+  marks_epoch_++;
   version.stale = false;
   stale_.erase(version.id);
 }
@@ -364,6 +367,7 @@ void Forest::remove(Version& version) {
   }
   parent.released++;
   classify(parent);
+  marks_epoch_++;
   mark_stale(parent);
   for (Version* child : version.children) mark_stale(*child);
   if (version.charged_to != nullptr) std::erase(version.charged_to->debtors, &version);

@@ -55,6 +55,7 @@ struct Version {
   uint64_t counted_to = 0;
   uint64_t referenced = 0;
   bool stale = false;            // what is shared with others has changed since it was looked at
+  uint64_t marked_at = 0;        // when its relatives were last marked so, by Forest's epoch
   uint64_t not_shared = 0;       // blocks and nodes that nothing else visible has, as last counted
   Volume* volume = nullptr;      // whose head it is
   std::vector<Snapshot*> names;  // that refer to it
@@ -175,6 +176,13 @@ class Forest {
 
   // What this version and its relatives have in common may have changed.
   void mark_stale(Version& changed);
+  // The same after a change of its content: cheap while the relatives are the same, and all of them
+  // are still marked.
+  void note_change(Version& head) {
+    if (head.marked_at == marks_epoch_) return;
+    mark_stale(head);
+    head.marked_at = marks_epoch_;
+  }
   uint64_t removals() const { return removals_; }  // of versions, ever
   const std::set<VersionId>& stale() const { return stale_; }
   void clear_stale(Version& version);
@@ -247,6 +255,7 @@ class Forest {
   std::set<const Volume*> reserved_;
   std::set<std::pair<int64_t, ObjectId>> destroyed_;
   std::set<VersionId> stale_;
+  uint64_t marks_epoch_ = 1;  // goes on when a mark goes, or relations change
   uint64_t removals_ = 0;
   VersionId next_version_ = 1;
   ObjectId next_object_ = 1;

@@ -106,7 +106,7 @@ void Tree::write(Version& head, uint64_t block, std::span<const Run> runs,
     }
   }
   forest_.touch(head);
-  forest_.mark_stale(head);
+  forest_.note_change(head);
 }
 
 bool Tree::any_allocated(const Entry& entry, unsigned level, uint64_t base, uint64_t first,
@@ -272,7 +272,7 @@ void Tree::trim_slot(Version& head, Entry& slot, Node* parent, unsigned level, u
 void Tree::trim(Version& head, uint64_t block, uint64_t count) {
   trim_slot(head, head.root, nullptr, kLevels, 0, block, block + count);
   forest_.touch(head);
-  forest_.mark_stale(head);
+  forest_.note_change(head);
 }
 
 }  // namespace vellum::store
