@@ -53,6 +53,12 @@ void append_run(std::vector<Run>& runs, uint64_t block, uint64_t count) {
   }
 }
 
+uint64_t blocks_in(const std::vector<Run>& runs) {
+  uint64_t count = 0;
+  for (const Run& run : runs) count += run.count;
+  return count;
+}
+
 Allocator::Allocator(uint64_t first, uint64_t end, uint64_t region_blocks,
                      std::vector<uint32_t> counts)
     : first_(first), end_(end), region_blocks_(region_blocks) {

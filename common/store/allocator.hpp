@@ -36,6 +36,7 @@ struct Run {
 
 // Appends a run, or prolongs the last one.
 void append_run(std::vector<Run>& runs, uint64_t block, uint64_t count);
+uint64_t blocks_in(const std::vector<Run>& runs);
 
 class Allocator {
  public:

@@ -235,9 +235,7 @@ void Core::append_executed(std::span<const Piece> pieces) {
 
 Result<Target> Core::find_target(const std::string& name) {
   TRY_ASSIGN(Target target, find_even_destroyed(name));
-  const bool destroyed =
-      target.snapshot ? is_destroyed(*target.snapshot) : is_destroyed(*target.volume);
-  if (destroyed) return destroyed_error(target);
+  if (target.is_destroyed()) return destroyed_error(target);
   return target;
 }
 

@@ -48,6 +48,9 @@ struct Target {
   std::shared_ptr<Volume> volume;
   std::shared_ptr<Snapshot> snapshot;
   uint64_t size() const { return snapshot ? snapshot->size : volume->size; }
+  bool is_destroyed() const {
+    return snapshot ? store::is_destroyed(*snapshot) : store::is_destroyed(*volume);
+  }
   std::string name() const {
     return snapshot ? volume->name + "@" + snapshot->suffix : volume->name;
   }
@@ -244,6 +247,9 @@ class Core {
   static uint64_t promised_to(const Volume& volume);
   uint64_t working_space() const;
   uint64_t promised() const;
+  bool has_promises() const { return !forest_.reserved_volumes().empty(); }
+  uint64_t kept_blocks() const;  // the reserve, with working space where there are promises
+  uint64_t free_blocks() const;  // that are neither kept nor promised
   bool has_room(const Cost& cost) const;
   // Whether space that is short now will come back by itself.
   bool space_comes_back(Lock& lock, uint64_t commits_at_start);
@@ -255,7 +261,6 @@ class Core {
                               const std::string& names) const;
 
   // -- core_warnings.cpp -------------------------------------------------------------------------
-  uint64_t free_blocks() const;  // that are promised to nobody
   std::vector<EradicationCandidate> eradication_candidates() const;
   std::string warning_text(unsigned level, unsigned percent) const;
   void warn(unsigned level, unsigned percent);

@@ -37,12 +37,6 @@ bool all_zero(const Page& page) {
   return std::all_of(page.begin(), page.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-uint64_t blocks_in(const std::vector<Run>& runs) {
-  uint64_t count = 0;
-  for (const Run& run : runs) count += run.count;
-  return count;
-}
-
 // What a checkpoint changed in the bitmaps, region by region, and what it counted.
 class BitmapChanges {
  public:
@@ -260,13 +254,9 @@ Result<void> Core::plan_system_tree() {
 Result<Entry> Core::write_system_tree() {
   BitmapChanges changes(allocator_->frozen(), allocator_->region_blocks());
   for (const uint64_t region : running_->unreadable) changes.count_only(region);
-  running_->record.allocated_blocks = superblock_.newer.allocated_blocks;
-  for (const Run& run : allocator_->frozen().allocated) {
-    running_->record.allocated_blocks += run.count;
-  }
-  for (const Run& run : allocator_->frozen().freed) {
-    running_->record.allocated_blocks -= run.count;
-  }
+  running_->record.allocated_blocks = superblock_.newer.allocated_blocks +
+                                      blocks_in(allocator_->frozen().allocated) -
+                                      blocks_in(allocator_->frozen().freed);
   const auto content = [&](uint64_t block, Page& page) -> Result<void> {
     const auto area = static_cast<Area>(block >> 32);
     const uint64_t index = block & 0xffffffff;

@@ -237,7 +237,13 @@ Result<void> Core::take_blocks(Lock& lock, uint64_t count, std::vector<Run>& run
                                Admission* admission) {
   uint64_t taken = 0;
   for (;;) {
-    const uint64_t now = allocator_->reserve(count - taken, runs);
+    uint64_t now = allocator_->reserve(count - taken, runs);
+    const uint64_t left = count - taken - now;
+    const auto region = left > 0 ? allocator_->region_to_open() : std::nullopt;
+    if (left > 0 && !region && left <= spare_blocks_) {
+      take_spare(left, runs);
+      now += left;
+    }
     if (admission != nullptr) {
       CHECK(admission->cost.blocks >= now);
       admission->cost.blocks -= now;
@@ -245,15 +251,6 @@ Result<void> Core::take_blocks(Lock& lock, uint64_t count, std::vector<Run>& run
     }
     taken += now;
     if (taken == count) return {};
-    const auto region = allocator_->region_to_open();
-    if (!region && spare_blocks_ >= count - taken) {
-      if (admission != nullptr) {
-        admission->cost.blocks -= count - taken;
-        admitted_blocks_ -= count - taken;
-      }
-      take_spare(count - taken, runs);
-      return {};
-    }
     Result<void> result = Error{Errc::no_space, "the store " + disk_.name() + " is full"};
     if (region) result = open_region(lock, *region);
     if (!result.ok()) {

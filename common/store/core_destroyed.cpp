@@ -7,9 +7,8 @@
 // 2. A volume takes its snapshots with it, and brings them back. A snapshot that was destroyed
 //    before keeps its own time.
 // 3. Nothing is eradicated early: the wall clock may be set, so a steady clock has to agree that
-// the
-//    time has come. It counts from when something was destroyed, or from when the store was opened;
-//    across that the wall clock is all there is.
+//    the time has come. It counts from when something was destroyed, or from when the store was
+//    opened; across that the wall clock is all there is.
 // 4. None of this takes space (P10).
 #include <algorithm>
 #include <array>
@@ -140,9 +139,7 @@ Result<Destroyed> Core::eradicate(const std::string& name, bool is_volume,
   const auto make = [&](Lock&, auto& pieces, auto& info) -> Result<void> {
     TRY_ASSIGN(const Target target,
                is_volume ? find_even_destroyed_volume(name) : find_even_destroyed_snapshot(name));
-    const bool destroyed =
-        is_volume ? is_destroyed(*target.volume) : is_destroyed(*target.snapshot);
-    if (!destroyed) {
+    if (!target.is_destroyed()) {
       return Error{Errc::precondition,
                    quoted(target) +
                        " is not destroyed: destroy it first, or destroy it with "

@@ -43,7 +43,7 @@ void Core::keep_spare() {
   if (!disk_.can_grow()) return;
   Lock lock(mutex_);
   while (!stopping_ && !failure_ && !host_is_full_) {
-    const uint64_t wanted = reserve_blocks(!forest_.reserved_volumes().empty());
+    const uint64_t wanted = reserve_blocks(has_promises());
     if (spare_blocks_ >= wanted || allocator_->available() < kSpareStep) return;
     std::vector<Run> runs;
     allocator_->reserve(kSpareStep, runs);  // of what is open: nobody waits for this
@@ -91,9 +91,7 @@ void Core::release_spare() {
 // Blocks that a step of a checkpoint has found no room for are changed for spare ones, if there are
 // enough.
 bool Core::exchange_for_spare(std::vector<Run>& runs) {
-  uint64_t count = 0;
-  for (const Run& run : runs) count += run.count;
-  if (!host_is_full_ || spare_blocks_ < count) return false;
+  if (!host_is_full_ || spare_blocks_ < blocks_in(runs)) return false;
   for (const Run& run : runs) {
     for (uint64_t i = 0; i < run.count; i++) allocator_->free_by_checkpoint(run.block + i);
   }

@@ -213,9 +213,7 @@ StoreInfo Core::describe_store() {
   info.data = forest_.data_blocks * kBlockSize;
   info.metadata = info.used - info.data;
   info.promised = promised() * kBlockSize;
-  const bool has_promises = !forest_.reserved_volumes().empty();
-  const uint64_t reserve = reserve_blocks(has_promises) + (has_promises ? working_space() : 0);
-  info.reserve = std::min(available(), reserve) * kBlockSize;
+  info.reserve = std::min(available(), kept_blocks()) * kBlockSize;
   info.free = free_blocks() * kBlockSize;
   info.destroyed = forest_.destroyed().size();
   info.eradication_delay = forest_.eradication_delay;

@@ -85,10 +85,18 @@ uint64_t Core::promised() const {
   return sum;
 }
 
+uint64_t Core::kept_blocks() const {
+  return has_promises() ? reserve_blocks(true) + working_space() : reserve_blocks(false);
+}
+
+uint64_t Core::free_blocks() const {
+  const uint64_t there = available();
+  return there - std::min(there, kept_blocks() + promised());
+}
+
 bool Core::has_room(const Cost& cost) const {
   uint64_t needed = cost.blocks + cost.nodes + admitted_blocks_ + admitted_nodes_;
-  const bool has_promises = !forest_.reserved_volumes().empty();
-  if (has_promises) {
+  if (has_promises()) {
     const bool is_reserved =
         cost.volume != nullptr && cost.volume->provision == Provision::reserved;
     needed += promised();
@@ -98,7 +106,7 @@ bool Core::has_room(const Cost& cost) const {
       needed += working_space();
     }
   }
-  return available() >= needed + reserve_blocks(has_promises);
+  return available() >= needed + reserve_blocks(has_promises());
 }
 
 bool Core::space_comes_back(Lock& lock, uint64_t commits_at_start) {

@@ -16,8 +16,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::array<unsigned, 2> kWarningLevels{75, 90};  // percent
 constexpr unsigned kHysteresis = 2;
 constexpr auto kLookInterval = std::chrono::seconds(1);
-constexpr auto kCandidatesInterval =
-    std::chrono::seconds(60);  // to find them, all snapshots are looked at
+// To find candidates, all snapshots are looked at.
+constexpr auto kCandidatesInterval = std::chrono::seconds(60);
 constexpr size_t kCandidatesMax = 3;
 
 std::string enumerate(const std::vector<EradicationCandidate>& candidates) {
@@ -30,14 +30,6 @@ std::string enumerate(const std::vector<EradicationCandidate>& candidates) {
 }
 
 }  // namespace
-
-uint64_t Core::free_blocks() const {
-  const bool has_promises = !forest_.reserved_volumes().empty();
-  const uint64_t kept =
-      reserve_blocks(has_promises) + (has_promises ? working_space() : 0) + promised();
-  const uint64_t there = available();
-  return there - std::min(there, kept);
-}
 
 // What is destroyed already, and then, by what is at hand of the figures, the snapshots that would
 // give back most.
@@ -54,15 +46,16 @@ std::vector<EradicationCandidate> Core::eradication_candidates() const {
     }
   }
   std::vector<EradicationCandidate> candidates;
-  const auto add = [&](const SpaceInfo& space) {
-    const bool is_last = candidates.size() == kCandidatesMax;
-    if (space.gives_back > 0 && !is_last) candidates.push_back({space.name, space.gives_back});
+  const auto add = [&](const auto& object) {
+    if (candidates.size() == kCandidatesMax) return;
+    const SpaceInfo space = space_of(object);
+    if (space.gives_back > 0) candidates.push_back({space.name, space.gives_back});
   };
   for (const auto& [time, id] : forest_.destroyed()) {
-    if (const auto volume = forest_.volume(id)) add(space_of(*volume));
-    if (const auto snapshot = forest_.snapshot(id)) add(space_of(*snapshot));
+    if (const auto volume = forest_.volume(id)) add(*volume);
+    if (const auto snapshot = forest_.snapshot(id)) add(*snapshot);
   }
-  for (const auto& [blocks, snapshot] : best) add(space_of(*snapshot));
+  for (const auto& [blocks, snapshot] : best) add(*snapshot);
   return candidates;
 }
 

@@ -268,24 +268,21 @@ void Forest::set_eradication(Object& object, std::optional<int64_t> at,
   changed_objects_.insert(object.id);
 }
 
-bool Forest::destroy(ObjectId id, int64_t eradicate_at, std::optional<int64_t> not_before) {
+bool Forest::set_eradication(ObjectId id, std::optional<int64_t> at,
+                             std::optional<int64_t> not_before) {
   const auto of_volume = volume(id);
   const auto of_snapshot = snapshot(id);
-  if (of_volume) {
-    set_eradication(*of_volume, eradicate_at, not_before);
-    of_volume->times_destroyed++;
-  }
-  if (of_snapshot) set_eradication(*of_snapshot, eradicate_at, not_before);
+  if (of_volume) set_eradication(*of_volume, at, not_before);
+  if (of_snapshot) set_eradication(*of_snapshot, at, not_before);
   return of_volume || of_snapshot;
 }
 
-bool Forest::recover(ObjectId id) {
-  const auto of_volume = volume(id);
-  const auto of_snapshot = snapshot(id);
-  if (of_volume) set_eradication(*of_volume, std::nullopt);
-  if (of_snapshot) set_eradication(*of_snapshot, std::nullopt);
-  return of_volume || of_snapshot;
+bool Forest::destroy(ObjectId id, int64_t eradicate_at, std::optional<int64_t> not_before) {
+  if (const auto of_volume = volume(id)) of_volume->times_destroyed++;
+  return set_eradication(id, eradicate_at, not_before);
 }
+
+bool Forest::recover(ObjectId id) { return set_eradication(id, std::nullopt, std::nullopt); }
 
 bool Forest::eradicate_volume(ObjectId id) {
   const auto gone = volume(id);

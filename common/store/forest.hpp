@@ -241,6 +241,7 @@ class Forest {
   static void release_below(const Version& version);
   void classify(Version& version);
   void remove(Version& version);
+  bool set_eradication(ObjectId id, std::optional<int64_t> at, std::optional<int64_t> not_before);
   template <typename Object>
   void set_eradication(Object& object, std::optional<int64_t> at,
                        std::optional<int64_t> not_before = std::nullopt);
