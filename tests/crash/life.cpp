@@ -21,7 +21,8 @@ struct Seen {
 };
 
 struct Observation {
-  std::set<std::string> volumes, destroyed;
+  std::set<std::string> volumes;
+  std::vector<std::string> destroyed;    // sorted
   std::map<std::string, Seen> versions;  // volumes and snapshots
   std::map<std::string, std::optional<std::string>> answers;
   int64_t eradication_delay = 0;
@@ -65,9 +66,7 @@ Observation observe(store::Store& store, const Candidates& candidates) {
     observation.versions[info.name] = look(store, info.name, candidates);
     observation.versions[info.name].parent = info.parent;
   }
-  for (const auto& info : store.list_volumes(true)) observation.destroyed.insert(info.name);
-  for (const auto& info : store.list_snapshots(std::nullopt, true))
-    observation.destroyed.insert(info.name);
+  observation.destroyed = destroyed_in(store);
   observation.eradication_delay = store.info().eradication_delay;
   for (const Model& candidate : candidates)
     for (const auto& [request_id, answer] : candidate.answers())
@@ -92,8 +91,7 @@ std::string difference(const Observation& observation, const Model& model) {
       if (const std::string wrong = content->difference(index * kBlock, bytes); !wrong.empty())
         return name + " " + wrong;
   }
-  const std::vector<std::string> destroyed = model.destroyed_names();
-  if (observation.destroyed != std::set<std::string>(destroyed.begin(), destroyed.end()))
+  if (observation.destroyed != model.destroyed_names())
     return "other volumes or snapshots are destroyed";
   if (observation.eradication_delay != static_cast<int64_t>(model.eradication_delay()))
     return "the eradication delay is " + std::to_string(observation.eradication_delay);

@@ -17,11 +17,9 @@ constexpr uint64_t kBlock = kContentBlockBytes;
 class Brink {
  public:
   Brink(uint64_t seed, bool host_fills) : random_(seed), host_fills_(host_fills) {
-    geometry_.capacity = (4 + random_.below(8)) * kMib;
-    geometry_.segment_size = 64 << 10;
+    geometry_ = tiny_geometry((4 + random_.below(8)) * kMib);
     geometry_.region_size = uint64_t{64 << 10} << random_.below(6);
     geometry_.journal_size = (64 << 10) << random_.below(3);
-    geometry_.eradication_delay = 0;
     options_.background = false;
     options_.cache_bytes = kMib;
     options_.random_seed = seed;

@@ -19,13 +19,7 @@ class Destroying : public StoreTest {
     write("v", 2, 0, 4096);
   }
 
-  void reclaim() {
-    for (bool more = true; more;) {
-      const auto done = store_->reclaim_step();
-      ASSERT_TRUE(done.ok());
-      more = *done;
-    }
-  }
+  void reclaim() { run_to_the_end(*store_, &store::Store::reclaim_step); }
 
   bool exists(const std::string& name) { return store_->get_volume(name).ok(); }
 

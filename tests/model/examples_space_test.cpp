@@ -11,20 +11,6 @@ constexpr uint64_t kPath = 5 * kBlock;  // a node a level
 
 class Space : public StoreTest {
  protected:
-  // Until nothing is left to be reclaimed, counted or reused.
-  void settle() {
-    for (int round = 0; round < 4; round++) {
-      while (did_work(store_->reclaim_step()) || did_work(store_->figures_step())) {
-      }
-      ASSERT_TRUE(store_->checkpoint().ok());
-    }
-  }
-
-  static bool did_work(const Result<bool>& step) {
-    EXPECT_TRUE(step.ok());
-    return step.ok() && *step;
-  }
-
   store::SpaceInfo space(const std::string& name) {
     auto counted = store_->space({name});
     EXPECT_TRUE(counted.ok()) << name;
@@ -45,7 +31,7 @@ class Space : public StoreTest {
 TEST_F(Space, OfAVolumeAloneIsItsOwn) {
   create("v");
   write("v", 1, 0, 8 * kBlock);
-  settle();
+  settle(*store_);
   const store::SpaceInfo v = space("v");
   EXPECT_EQ(v.referenced, 8 * kBlock);
   EXPECT_EQ(v.unique, 8 * kBlock + kPath);
@@ -58,7 +44,7 @@ TEST_F(Space, SharedWithASnapshotIsNobodysAlone) {
   write("v", 1, 0, 8 * kBlock);
   snap("v", "s");
   write("v", 2, 0, 2 * kBlock);
-  settle();
+  settle(*store_);
   const store::SpaceInfo v = space("v"), s = space("v@s");
   EXPECT_EQ(v.referenced, 8 * kBlock);
   EXPECT_EQ(s.referenced, 8 * kBlock);
@@ -75,11 +61,11 @@ TEST_F(Space, ThatASnapshotGivesBackIsWhatIsFreedByDestroyingIt) {
   write("v", 2, 0, 5 * kBlock);
   snap("v", "t");
   write("v", 3, 3 * kBlock, 9 * kBlock);
-  settle();
+  settle(*store_);
   const uint64_t promised = space("v@t").gives_back;
   const store::StoreInfo before = store_->info();
   ASSERT_TRUE(store_->destroy_snapshot("v@t").ok());
-  settle();
+  settle(*store_);
   const store::StoreInfo after = store_->info();
   EXPECT_EQ(before.data - after.data, 2 * kBlock);
   EXPECT_EQ(promised, 2 * kBlock + kPath);
@@ -96,9 +82,9 @@ TEST_F(Space, HeldByAZombieComesBackWhenTheVersionAboveItGoes) {
   write("v", 2, 0, 8 * kBlock);
   write("c", 3, 0, 8 * kBlock);
   ASSERT_TRUE(store_->destroy_snapshot("v@zombie").ok());
-  settle();
+  settle(*store_);
   ASSERT_TRUE(store_->destroy_snapshot("v@above").ok());
-  settle();
+  settle(*store_);
   EXPECT_EQ(hidden_blocks(), 0u);
 }
 

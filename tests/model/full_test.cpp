@@ -11,12 +11,7 @@ constexpr uint64_t kBlock = kContentBlockBytes;
 // P10: one block at a time, so that a write that is refused has changed nothing.
 TEST(FullStore, StillReadsFlushesAndDeletes) {
   SimulatedDisk disk;
-  store::Geometry geometry;
-  geometry.eradication_delay = 0;
-  geometry.capacity = 8 * kMib;
-  geometry.segment_size = 64 << 10;
-  geometry.region_size = 256 << 10;
-  geometry.journal_size = 64 << 10;
+  const store::Geometry geometry = tiny_geometry(8 * kMib);
   store::Options options;
   options.background = false;
   options.cache_bytes = kMib;
@@ -94,10 +89,7 @@ TEST(FullStore, StillReadsFlushesAndDeletes) {
 // P10: what is dirty can be written, however much that is.
 TEST(FullStore, OfSparseWritesIsCheckpointed) {
   SimulatedDisk disk;
-  store::Geometry geometry;
-  geometry.eradication_delay = 0;
-  geometry.capacity = 32 * kMib;
-  geometry.segment_size = 64 << 10;
+  store::Geometry geometry = tiny_geometry(32 * kMib);
   geometry.region_size = kMib;
   geometry.journal_size = 4 * kMib;
   store::Options options;
@@ -122,12 +114,8 @@ TEST(FullStore, OfSparseWritesIsCheckpointed) {
 // checkpoint frees comes back two checkpoints later.
 TEST(FullStore, IsReclaimedAcrossManyRegions) {
   SimulatedDisk disk;
-  store::Geometry geometry;
-  geometry.eradication_delay = 0;
-  geometry.capacity = 32 * kMib;
-  geometry.segment_size = 64 << 10;
+  store::Geometry geometry = tiny_geometry(32 * kMib);
   geometry.region_size = 64 << 10;
-  geometry.journal_size = 64 << 10;
   store::Options options;
   options.background = false;
   options.cache_bytes = kMib;
@@ -163,12 +151,8 @@ TEST(FullStore, IsReclaimedAcrossManyRegions) {
 class SmallStore : public testing::Test {
  protected:
   void SetUp() override {
-    store::Geometry geometry;
-    geometry.eradication_delay = 0;
-    geometry.capacity = 8 * kMib;
-    geometry.segment_size = 64 << 10;
+    store::Geometry geometry = tiny_geometry(8 * kMib);
     geometry.region_size = kMib;
-    geometry.journal_size = 64 << 10;
     ASSERT_TRUE(store::Store::format(disk_, geometry, options()).ok());
     open();
   }

@@ -18,6 +18,27 @@ namespace vellum::support {
 
 inline constexpr uint64_t kMib = 1 << 20;
 
+// One after the other, until there is nothing left to do.
+template <typename... Steps>
+void run_to_the_end(store::Store& store, Steps... steps) {
+  const auto run = [&](auto step) {
+    for (bool more = true; more;) {
+      const auto done = (store.*step)();
+      ASSERT_TRUE(done.ok()) << done.error().message;
+      more = *done;
+    }
+  };
+  (run(steps), ...);
+}
+
+// Until nothing is left to be reclaimed, counted or reused.
+inline void settle(store::Store& store) {
+  for (int round = 0; round < 4; round++) {
+    run_to_the_end(store, &store::Store::reclaim_step, &store::Store::figures_step);
+    ASSERT_TRUE(store.checkpoint().ok());
+  }
+}
+
 class StoreTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -37,19 +37,6 @@ class Warnings : public testing::Test {
     return info.warning ? info.warning->level : 0;
   }
 
-  void settle() {
-    for (int round = 0; round < 4; round++) {
-      for (const auto step : {&store::Store::reclaim_step, &store::Store::figures_step}) {
-        for (bool more = true; more;) {
-          const auto done = (store_.get()->*step)();
-          ASSERT_TRUE(done.ok());
-          more = *done;
-        }
-      }
-      ASSERT_TRUE(store_->checkpoint().ok());
-    }
-  }
-
   static constexpr uint64_t kStep = 256 << 10;
   SimulatedDisk disk_;
   store::Options options_;
@@ -89,7 +76,7 @@ TEST_F(Warnings, NameWhatGivesBackMost) {
   rewrite("none", 4 * kMib);
   rewrite("small", kMib);
   ASSERT_TRUE(volume->write(0, pattern(3, 0, kMib)).ok());
-  settle();
+  settle(*store_);
   fill_to(75);
   const auto warning = store_->info().warning;
   ASSERT_TRUE(warning.has_value());
@@ -103,7 +90,7 @@ TEST_F(Warnings, EndWhenThereIsRoomAgain) {
   fill_to(90);
   ASSERT_EQ(level_now(), 90u);
   ASSERT_TRUE((*store_->open_export("v"))->trim(0, at_ / 2).ok());
-  settle();
+  settle(*store_);
   EXPECT_EQ(level_now(), 0u);
   ASSERT_FALSE(logged_.empty());
   EXPECT_EQ(logged_.back().first, 1);

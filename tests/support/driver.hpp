@@ -93,6 +93,9 @@ class Driver {
   std::map<std::string, std::shared_ptr<store::Export>> attached_;
 };
 
+// Volumes and snapshots that can be recovered, as the store lists them; sorted.
+std::vector<std::string> destroyed_in(store::Store& store);
+
 // No errors, else Failure with the first few.
 store::CheckReport check_disk(SimulatedDisk& disk, const std::string& when);
 

@@ -61,11 +61,16 @@ void Driver::check_lists() {
   check_destroyed();
 }
 
-void Driver::check_destroyed() {
+std::vector<std::string> destroyed_in(store::Store& store) {
   std::vector<std::string> names;
-  for (const auto& info : store_->list_volumes(true)) names.push_back(info.name);
-  for (const auto& info : store_->list_snapshots(std::nullopt, true)) names.push_back(info.name);
+  for (const auto& info : store.list_volumes(true)) names.push_back(info.name);
+  for (const auto& info : store.list_snapshots(std::nullopt, true)) names.push_back(info.name);
   std::sort(names.begin(), names.end());
+  return names;
+}
+
+void Driver::check_destroyed() {
+  const std::vector<std::string> names = destroyed_in(*store_);
   demand(names == model_.destroyed_names(), "the lists of what is destroyed");
   for (const std::string& name : names) {
     const auto opened = store_->open_export(name);
