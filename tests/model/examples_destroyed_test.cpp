@@ -23,9 +23,11 @@ class Destroying : public StoreTest {
 
   bool exists(const std::string& name) { return store_->get_volume(name).ok(); }
 
-  void open_with_steady_clock(const int64_t& steady) {
+  int64_t steady_ = 5;
+
+  void open_with_steady_clock() {
     store::Options with_steady = options();
-    with_steady.steady_clock = [&steady] { return steady; };
+    with_steady.steady_clock = [this] { return steady_; };
     ASSERT_TRUE(store_->close().ok());
     store_.reset();
     store_ = std::move(store::Store::open(disk_, with_steady)).value();
@@ -71,32 +73,30 @@ TEST_F(Destroying, NothingIsEradicatedEarlyAndAllInTime) {
 }
 
 TEST_F(Destroying, AClockThatJumpsAheadIsNotBelieved) {
-  int64_t steady = 5;
-  open_with_steady_clock(steady);
+  open_with_steady_clock();
   ASSERT_TRUE(store_->destroy_volume("v", false).ok());
   now_ += 100 * kDelay;
   reclaim();
   EXPECT_TRUE(exists("v"));
   EXPECT_GT(*store_->get_volume("v")->time_remaining, kDelay / 2);
-  steady += kDelay + 1000;
+  steady_ += kDelay + 1000;
   reclaim();
   EXPECT_FALSE(exists("v"));
 }
 
 // Slow when the volume was destroyed, and put right after that.
 TEST_F(Destroying, AClockThatIsPutRightIsNotBelieved) {
-  int64_t steady = 5;
-  open_with_steady_clock(steady);
+  open_with_steady_clock();
   now_ -= 100 * kDelay;
   ASSERT_TRUE(store_->destroy_volume("v", false).ok());
   now_ += 100 * kDelay;
   reclaim();
   ASSERT_TRUE(exists("v"));
   EXPECT_EQ(store_->get_volume("v")->time_remaining, kDelay);
-  steady += kDelay - 1;
+  steady_ += kDelay - 1;
   reclaim();
   EXPECT_TRUE(exists("v"));
-  steady += 1;
+  steady_ += 1;
   reclaim();
   EXPECT_FALSE(exists("v"));
 }
@@ -104,14 +104,13 @@ TEST_F(Destroying, AClockThatIsPutRightIsNotBelieved) {
 // What was destroyed before waits for the first clock, and others do not wait for it.
 TEST_F(Destroying, AClockThatWasWrongAtTheStartHoldsUpOnlyWhatIsOlder) {
   ASSERT_TRUE(store_->destroy_snapshot("v@s").ok());
-  int64_t steady = 5;
   now_ -= 100 * kDelay;
-  open_with_steady_clock(steady);
+  open_with_steady_clock();
   now_ += 100 * kDelay;
   ASSERT_TRUE(store_->destroy_volume("v", false).ok());
   create("w");
   now_ += 2 * kDelay;
-  steady += 2 * kDelay;
+  steady_ += 2 * kDelay;
   reclaim();
   EXPECT_FALSE(exists("v"));
   EXPECT_TRUE(exists("w"));
