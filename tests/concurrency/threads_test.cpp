@@ -22,6 +22,7 @@ using Values = std::vector<uint64_t>;
 constexpr size_t kBlocks = 510;  // of the volume: two leaves
 constexpr size_t kWriters = 3;
 constexpr milliseconds kTime{3000};
+constexpr milliseconds kRecoverable{100};  // of what is destroyed
 
 // The blocks that differ, as a bit each.
 std::vector<bool> differing(store::Store& store, const std::string& target,
@@ -137,6 +138,44 @@ TEST_F(Busy, SnapshotsAreOfOneMomentAndDifferencesExact) {
     demand(store_->info().volumes >= 1, "info");
   });
   finish();
+}
+
+// Recovering and eradication in the background meet: what comes back is whole, and nothing goes
+// early.
+TEST_F(Busy, WhatIsDestroyedComesBackWholeOrIsGone) {
+  ASSERT_TRUE(store_->set_eradication_delay(kRecoverable.count()).ok());
+  auto recovered = std::make_shared<std::atomic<int>>(0),
+       gone = std::make_shared<std::atomic<int>>(0);
+  for (uint64_t seed : {41, 42})
+    threads_.start(
+        "destroyer", [this, random = Random(seed), round = 0, seed, recovered, gone]() mutable {
+          const std::string name = "d" + std::to_string(seed) + "-" + std::to_string(round++);
+          demand_ok(store_->clone("v", name), "clone");
+          demand_ok(store_->create_snapshots({name}, "s"), "snapshot");
+          const Values values = read_values(**store_->open_export(name), kBlocks, name);
+          const auto began = std::chrono::steady_clock::now();
+          demand_ok(store_->destroy_volume(name, false), "destroy");
+          if (random.chance(60)) {
+            std::this_thread::sleep_for(milliseconds(random.below(3 * kRecoverable.count())));
+          }
+          const auto back = store_->recover_volume(name);
+          if (!back.ok()) {
+            demand(back.error().code == Errc::not_found, "recover: " + back.error().message);
+            const auto least = kRecoverable - milliseconds(1);  // which the store counts in
+            demand(std::chrono::steady_clock::now() - began >= least, name + " went early");
+            ++*gone;
+            return;
+          }
+          ++*recovered;
+          for (const std::string& each : {name, name + "@s"}) {
+            const auto opened = demand_ok(store_->open_export(each), "open");
+            demand(read_values(*opened, kBlocks, each) == values, each + " is not what it was");
+          }
+          demand_ok(store_->destroy_volume(name, false, random.chance(50)), "destroy again");
+        });
+  finish();
+  EXPECT_GT(recovered->load(), 0);
+  EXPECT_GT(gone->load(), 0);
 }
 
 TEST_F(Busy, ClonesLeadTheirOwnLives) {

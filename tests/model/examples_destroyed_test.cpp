@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // What is destroyed can be recovered, and nothing is eradicated early.
+#include "common/store/record.hpp"
+#include "common/store/superblock.hpp"
 #include "tests/model/store_fixture.hpp"
 
 namespace vellum::support {
@@ -179,6 +181,31 @@ TEST_F(Destroying, ADelayLastsAtMostTenYears) {
   }
   geometry.eradication_delay = store::kEradicationDelayMax;
   EXPECT_TRUE(store::Store::format(disk, geometry, options()).ok());
+}
+
+TEST_F(Destroying, ADelayThatNobodyCanHaveSetIsDamage) {
+  ASSERT_TRUE(store_->close().ok());
+  store_.reset();
+  const auto found = *store::find_superblock(disk_);
+  for (const int64_t delay : {int64_t{-1}, store::kEradicationDelayMax + 1, kDelay}) {
+    store::Superblock superblock = found.superblock;
+    superblock.newer.eradication_delay = superblock.older.eradication_delay = delay;
+    ASSERT_TRUE(store::write_superblock(disk_, superblock, found.slot).ok());
+    const auto opened = store::Store::open(disk_, options());
+    if (delay == kDelay) {
+      EXPECT_TRUE(opened.ok());
+    } else {
+      EXPECT_TRUE(fails_with(opened, Errc::corrupt));
+    }
+  }
+}
+
+TEST(DestroyRecord, HasATimeThatCanBeCountedWith) {
+  for (const int64_t at : {int64_t{0}, store::kTimeMax, int64_t{-1}, store::kTimeMax + 1}) {
+    std::vector<std::byte> record;
+    store::encode(store::DestroyPiece{1, at}, record);
+    EXPECT_EQ(store::decode(record).has_value(), at >= 0 && at <= store::kTimeMax) << at;
+  }
 }
 
 TEST_F(Destroying, ARepeatedRequestIsDoneOnce) {
