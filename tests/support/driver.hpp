@@ -88,7 +88,7 @@ class Driver {
   Random random_;  // for choices that the model does not see
   Model model_;
   Operation last_;
-  int64_t clock_ = 1700000000000;
+  int64_t clock_ = 1700000000000, tick_ = 1;
   std::unique_ptr<store::Store> store_;
   std::map<std::string, std::shared_ptr<store::Export>> attached_;
 };

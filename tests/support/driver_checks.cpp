@@ -79,8 +79,7 @@ void Driver::check_destroyed() {
     const auto left = is_volume ? demand_ok(store_->get_volume(name), name).time_remaining
                                 : demand_ok(store_->get_snapshot(name), name).time_remaining;
     demand(left.has_value(), name + ": time_remaining");
-    const int64_t* not_before = model_.not_before(name);
-    demand(clock_ + *left >= *not_before, name + ": it has been given less time");
+    demand(clock_ + *left >= model_.due(name), name + ": it has been given less time");
   }
 }
 

@@ -134,13 +134,12 @@ std::optional<Error> Driver::reclaim_step(Model& after) {
   const std::vector<std::string> there = destroyed_in(*store_);
   constexpr int64_t kTicks = 1000;  // of the clock, that one call takes at most
   for (const std::string& name : after.destroyed_names()) {
-    const int64_t* not_before = model_.not_before(name);
+    const int64_t due = model_.due(name);
     if (std::binary_search(there.begin(), there.end(), name)) {
-      const bool is_due = not_before != nullptr && *not_before + kTicks < clock_;
-      demand(*stepped || !is_due, name + " is due, and was not eradicated");
+      demand(*stepped || due + kTicks >= clock_, name + " is due, and was not eradicated");
       continue;
     }
-    demand(not_before != nullptr && *not_before <= clock_, name + " was eradicated early");
+    demand(due <= clock_, name + " was eradicated early");
     after.forget(name);
   }
   return std::nullopt;

@@ -80,7 +80,9 @@ class Model {
   std::vector<std::string> recoverable_names() const;
   uint64_t eradication_delay() const { return delay_; }
   int64_t* not_before(const std::string& destroyed);  // its time, or 0 until that is known
-  void forget(const std::string& destroyed);          // it has been eradicated
+  // From when on it may be eradicated, by itself or with its volume.
+  int64_t due(const std::string& destroyed);
+  void forget(const std::string& destroyed);  // it has been eradicated
 
  private:
   Errors change_content(const Operation& operation);

@@ -79,6 +79,13 @@ int64_t* Model::not_before(const std::string& destroyed) {
   return gone == destroyed_.end() ? nullptr : &gone->second.not_before;  // it goes with its volume
 }
 
+int64_t Model::due(const std::string& destroyed) {
+  const int64_t* own = not_before(destroyed);
+  const int64_t* with_volume = not_before(split(destroyed).volume);
+  CHECK(own != nullptr);
+  return with_volume != nullptr ? std::min(*own, *with_volume) : *own;
+}
+
 void Model::forget(const std::string& destroyed) {
   const auto [name, suffix] = split(destroyed);
   const auto gone = destroyed_.find(name);
