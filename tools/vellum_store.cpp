@@ -3,7 +3,9 @@
 // vellum store, space, stats, call: the store of a running server, what takes its space, its
 // counters, and any method by name.
 #include <array>
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "common/base/units.hpp"
 #include "tools/vellum_command.hpp"
@@ -16,6 +18,7 @@ struct Options {
   std::vector<std::string> names;
   std::optional<std::string> size;
   std::string delay;
+  bool stop = false, status = false, wait = false;
   std::optional<std::string> volume;
   std::string method;
   std::string params = "{}";
@@ -79,6 +82,42 @@ Result<void> grow(const Program& program, const Options& options) {
     print_line("the store has a capacity of " + size_of(info, "capacity") + ", of which " +
                size_of(info, "free") + " are free");
   });
+}
+
+void print_scrub(const json& scrub) {
+  print({{"state", text_of(scrub, "state")},
+         {"started", text_of(scrub, "started")},
+         {"finished", text_of(scrub, "finished")},
+         {"read", share(scrub, "checked_bytes", "total_bytes")},
+         {"damaged blocks", text_of(scrub, "errors")}});
+  for (const json& damage : scrub.value("damages", json::array())) {
+    std::string names;
+    for (const json& name : damage.value("names", json::array())) {
+      names += (names.empty() ? "" : ", ") + name.get<std::string>();
+    }
+    print_line(text_of(damage, "message") + (names.empty() ? "" : " (read by " + names + ")"));
+  }
+}
+
+Result<void> scrub(const Program& program, const Options& options) {
+  constexpr auto kPollInterval = std::chrono::milliseconds(500);
+  const char* action = options.stop ? "stop" : options.status ? "status" : "start";
+  if (!options.wait) return program.show("store.scrub", json{{"action", action}}, print_scrub);
+  TRY_ASSIGN(json now, program.call("store.scrub", json{{"action", action}}));
+  while (text_of(now, "state") == "running") {
+    std::this_thread::sleep_for(kPollInterval);
+    TRY_ASSIGN(now, program.call("store.scrub", json{{"action", "status"}}));
+  }
+  if (program.json) {
+    print_json(now);
+  } else {
+    print_scrub(now);
+  }
+  const uint64_t errors = number_of(now, "errors");
+  if (errors == 0) return {};
+  return Error{Errc::corrupt, std::to_string(errors) +
+                                  " damaged blocks: what reads them has to be restored from a "
+                                  "backup, or destroyed"};
 }
 
 void print_space(const json& list) {
@@ -172,6 +211,18 @@ void add_store_commands(CLI::App& app, Program& program) {
   CLI::App& growth = *info.add_subcommand("grow", "Let the store become larger, while it is used");
   growth.add_option("SIZE", options->size, "The new capacity (of a device: its size)");
   on_parsed(growth, program, options, grow);
+
+  options = std::make_shared<Options>();
+  CLI::App& scrubbing =
+      *info.add_subcommand("scrub", "Read all that is in use, and compare it with its checksums");
+  CLI::Option* stop = scrubbing.add_flag("--stop", options->stop, "Stop it");
+  CLI::Option* status =
+      scrubbing.add_flag("--status", options->status, "Say how far the last one got; start none");
+  scrubbing
+      .add_flag("--wait", options->wait, "Wait for its end; exit code 1 if anything is damaged")
+      ->excludes(stop);
+  status->excludes(stop);
+  on_parsed(scrubbing, program, options, scrub);
 
   options = std::make_shared<Options>();
   CLI::App& taken = *app.add_subcommand("space", "What volumes and snapshots take and give back");

@@ -65,6 +65,12 @@ ordered_json json_of(const store::ReclaimProgress& job) {
           {"fraction", job.fraction}};
 }
 
+ordered_json json_of(const store::ScrubDamage& damage) {
+  return {{"names", damage.names},     {"offset", damage.offset},
+          {"length", damage.length},   {"address", damage.address},
+          {"message", damage.message}, {"kind", damage.is_map ? "map" : "data"}};
+}
+
 template <typename T, typename Convert>
 std::string array_of(const std::vector<T>& values, Convert convert) {
   ordered_json array = ordered_json::array();
@@ -154,6 +160,22 @@ std::string encode(const store::IoStats& stats) {
                               {"warning", or_null(stats.warning)}});
 }
 
+std::string encode(const store::ScrubInfo& scrub) {
+  constexpr std::array kStates{"never", "running", "finished", "stopped"};
+  const auto when = [](std::optional<int64_t> time) {
+    return time ? ordered_json(time_text(*time)) : ordered_json(nullptr);
+  };
+  ordered_json damages = ordered_json::array();
+  for (const store::ScrubDamage& damage : scrub.damages) damages.push_back(json_of(damage));
+  return to_text(ordered_json{{"state", kStates.at(static_cast<size_t>(scrub.state))},
+                              {"started", when(scrub.started)},
+                              {"finished", when(scrub.finished)},
+                              {"checked_bytes", scrub.checked_bytes},
+                              {"total_bytes", scrub.total_bytes},
+                              {"errors", scrub.errors},
+                              {"damages", std::move(damages)}});
+}
+
 std::string encode(const store::StoreInfo& store) {
   ordered_json reclaim = ordered_json::array();
   for (const store::ReclaimProgress& job : store.reclaim) reclaim.push_back(json_of(job));
@@ -170,6 +192,7 @@ std::string encode(const store::StoreInfo& store) {
                               {"waiting_for_reclaim", store.waiting_for_reclaim},
                               {"waiting_for_reuse", store.waiting_for_reuse},
                               {"damaged_regions", store.damaged_regions},
+                              {"reclaim_skipped", store.reclaim_skipped},
                               {"mount_generation", store.mount_generation},
                               {"checkpoint", store.checkpoint},
                               {"journal_size", store.journal_size},

@@ -23,6 +23,7 @@ std::string encode(const store::ExtentList& list);
 std::string encode(const std::vector<store::SpaceInfo>& list);
 std::string encode(const store::IoStats& stats);
 std::string encode(const store::StoreInfo& store);
+std::string encode(const store::ScrubInfo& scrub);
 std::string encode(const store::Destroyed& destroyed);
 // What snapshot.create answers. It is short, since it is kept by request_id: 256 snapshots with the
 // longest names fit into the 64 KiB that the store keeps.

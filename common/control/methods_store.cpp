@@ -45,6 +45,13 @@ Result<std::string> store_set(const Call& call) {
   });
 }
 
+Result<std::string> store_scrub(const Call& call) {
+  const std::string action = call.arguments.maybe_text("action").value_or("status");
+  if (action == "start") return encode(call.store.start_scrub());
+  if (action == "stop") return encode(call.store.stop_scrub());
+  return encode(call.store.scrub_info());
+}
+
 Result<std::string> stats_get(const Call& call) {
   const auto volume = call.arguments.maybe_text("volume");
   if (!volume) return encode(call.store.stats());
@@ -60,11 +67,14 @@ std::vector<Method> store_methods() {
   capacity.most = store::kCapacityMax;
   Parameter delay = required("eradication_delay_ms", Kind::integer);
   delay.most = store::kEradicationDelayMax;
+  Parameter action = optional("action", Kind::choice);
+  action.choices = {"status", "start", "stop"};
   return {
       {"server.info", server_info, {}},
       {"store.get", store_get, {}},
       {"store.set", store_set, {delay}, true},
       {"store.grow", store_grow, {capacity}},
+      {"store.scrub", store_scrub, {action}},
       {"stats.get", stats_get, {optional("volume", Kind::volume)}},
   };
 }

@@ -52,6 +52,9 @@ class Disk {
   // A hint: start writing this range to the medium now, and do not wait for it.
   virtual void start_writeback(uint64_t offset, uint64_t length) = 0;
 
+  // A hint: the next read of this range is to come from the medium.
+  virtual void drop_cached(uint64_t /*offset*/, uint64_t /*length*/) {}
+
   // Makes [offset, offset + length), which holds nothing that is needed, ready for fast durable
   // writes: allocated and written once (zeros), if this disk gains by it.
   virtual Result<void> prepare(uint64_t offset, uint64_t length) = 0;

@@ -242,6 +242,11 @@ Result<void> FileDisk::prepare(uint64_t offset, uint64_t length) {
   return {};
 }
 
+void FileDisk::drop_cached(uint64_t offset, uint64_t length) {
+  ::posix_fadvise(descriptor_.number(), static_cast<off_t>(offset), static_cast<off_t>(length),
+                  POSIX_FADV_DONTNEED);
+}
+
 std::optional<uint64_t> FileDisk::room_bytes() const {
   struct statvfs info {};
   if (kind_ == Kind::device || ::fstatvfs(descriptor_.number(), &info) != 0) return std::nullopt;

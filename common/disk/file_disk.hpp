@@ -51,6 +51,7 @@ class FileDisk final : public Disk {
   Result<void> sync() override;
   void start_writeback(uint64_t offset, uint64_t length) override;
   // Files: fills the holes of the range with zeros. Devices, and files in memory: nothing.
+  void drop_cached(uint64_t offset, uint64_t length) override;
   Result<void> prepare(uint64_t offset, uint64_t length) override;
   std::optional<uint64_t> room_bytes() const override;
   // Frees the range where file system and device can; elsewhere nothing happens.

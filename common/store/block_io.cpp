@@ -23,13 +23,17 @@ uint32_t page_crc(const Page& page, size_t at) {
   return crc32c_extend(crc, std::span(page).subspan(at + sizeof(kZeros)));
 }
 
+Error wrong_checksum(const disk::Disk& disk, const Entry& pointer, const char* what) {
+  return {Errc::corrupt, std::string(what) + " at byte " +
+                             std::to_string(pointer.block() * kBlockSize) + " of " + disk.name() +
+                             " has a wrong checksum"};
+}
+
 Result<void> read_block(disk::Disk& disk, const Entry& pointer, const char* what, Page& page,
                         disk::Wait wait) {
   TRY(disk.read(pointer.block() * kBlockSize, std::span(page), wait));
   if (crc32c(page) == pointer.crc()) return {};
-  return Error{Errc::corrupt, std::string(what) + " at byte " +
-                                  std::to_string(pointer.block() * kBlockSize) + " of " +
-                                  disk.name() + " has a wrong checksum"};
+  return wrong_checksum(disk, pointer, what);
 }
 
 Result<Pointers> parse_node(const Page& page, const Entry& pointer, unsigned level,

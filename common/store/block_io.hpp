@@ -23,6 +23,8 @@ using Pointers = std::array<Entry, kFanout>;
 // CRC32C of a page that holds its own checksum at `at`: as if those four bytes were zero.
 uint32_t page_crc(const Page& page, size_t at);
 
+Error wrong_checksum(const disk::Disk& disk, const Entry& pointer, const char* what);
+
 // Errc::corrupt if the checksum is wrong; the message names `what` and the address.
 Result<void> read_block(disk::Disk& disk, const Entry& pointer, const char* what, Page& page,
                         disk::Wait wait = disk::Wait::allowed);

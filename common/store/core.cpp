@@ -61,58 +61,6 @@ Error Core::failure_error() const {
                                " takes no changes any more until it is opened again: " + *failure_};
 }
 
-Result<void> Core::load_nodes(Lock& lock, MissingNodes& missing, std::vector<Node*>& pinned) {
-  // Nobody may overwrite what we are about to read, even if it is freed meanwhile.
-  const uint64_t reader = allocator_->enter_reader();
-  const AddressLimits limits = superblock_.limits();
-  lock.unlock();
-  std::sort(missing.begin(), missing.end(), [](const Missing& a, const Missing& b) {
-    return a.pointer.block() < b.pointer.block();
-  });
-  std::vector<std::pair<Missing, Pointers>> read;
-  Result<void> result;
-  for (const Missing& wanted : missing) {
-    if (!read.empty() && read.back().first.pointer.block() == wanted.pointer.block()) continue;
-    auto pointers = read_node(disk_, wanted.pointer, wanted.level, limits);
-    if (!pointers.ok()) {
-      result = pointers.error();
-      break;
-    }
-    read.emplace_back(wanted, *pointers);
-  }
-  lock.lock();
-  for (const auto& [wanted, pointers] : read) {
-    Node* node = nodes_.insert(wanted.pointer, wanted.level, pointers);
-    nodes_.pin(*node);
-    pinned.push_back(node);
-  }
-  allocator_->leave_reader(reader);
-  if (!result.ok()) {
-    stats_.checksum_errors += result.error().code == Errc::corrupt ? 1 : 0;
-    log(3, result.error().message);
-  }
-  return result;
-}
-
-Result<void> Core::with_nodes(Lock& lock, Wait wait, const Attempt& attempt) {
-  MissingNodes missing;
-  std::vector<Node*> pinned;
-  Result<void> result;
-  while (!attempt(missing)) {
-    CHECK(!missing.empty());
-    if (wait == Wait::never) {
-      result = Error{Errc::would_block, "the map is not in memory"};
-      break;
-    }
-    result = load_nodes(lock, missing, pinned);
-    if (!result.ok()) break;
-    missing.clear();
-  }
-  for (Node* node : pinned) nodes_.unpin(*node);
-  if (!pinned.empty()) nodes_.shrink();
-  return result;
-}
-
 bool Core::can_execute(const Piece& piece, MissingNodes& missing) {
   if (const auto* write = std::get_if<WritePiece>(&piece)) {
     Version* head = forest_.version(write->version);
@@ -203,6 +151,13 @@ bool Core::execute(const Piece& piece, bool is_replay) {
       if (version == nullptr || Forest::job_for(*version) != piece.job) return false;
       if (!core.forest_.can_begin(*version)) return false;
       core.forest_.begin_job(*version, piece.job);
+      return true;
+    }
+    bool operator()(const ReclaimSkipPiece& piece) const {
+      Version* version = core.forest_.version(piece.version);
+      if (version == nullptr || version->job == Job::none) return false;
+      if (piece.reached <= version->cursor) return false;
+      core.forest_.set_cursor(*version, piece.reached);
       return true;
     }
     bool operator()(const ReclaimStepPiece& piece) const {

@@ -28,33 +28,13 @@
 #include "common/store/store.hpp"
 #include "common/store/superblock.hpp"
 #include "common/store/system_tree.hpp"
+#include "common/store/target.hpp"
 #include "common/store/tree.hpp"
 #include "common/store/walk.hpp"
 
 namespace vellum::store {
 
 using Lock = std::unique_lock<std::mutex>;
-
-struct Export::State {
-  std::shared_ptr<Volume> volume;
-  std::shared_ptr<Snapshot> snapshot;  // null: the volume itself
-  uint32_t times_destroyed = 0;        // of the volume, when it was opened
-  Version* pinned = nullptr;           // the snapshot's version
-  bool by_client = true;               // counts as attached
-};
-
-// What a name leads to now.
-struct Target {
-  std::shared_ptr<Volume> volume;
-  std::shared_ptr<Snapshot> snapshot;
-  uint64_t size() const { return snapshot ? snapshot->size : volume->size; }
-  bool is_destroyed() const {
-    return snapshot ? store::is_destroyed(*snapshot) : store::is_destroyed(*volume);
-  }
-  std::string name() const {
-    return snapshot ? volume->name + "@" + snapshot->suffix : volume->name;
-  }
-};
 
 class Core {
  public:
@@ -136,6 +116,11 @@ class Core {
   Result<void> checkpoint();
   Result<bool> reclaim_step();
 
+  ScrubInfo start_scrub();  // core_scrub.cpp
+  ScrubInfo stop_scrub();
+  ScrubInfo scrub_info();
+  Result<bool> scrub_step();
+
   Result<CheckReport> check(const CheckOptions& what);  // check.cpp
 
  private:
@@ -194,10 +179,6 @@ class Core {
   void set_failure(const std::string& why);
   Error failure_error() const;
   Error stopped() const;
-  // Executes `attempt` until it misses no node, reading those that it names in between.
-  using Attempt = std::function<bool(MissingNodes& missing)>;
-  Result<void> with_nodes(Lock& lock, Wait wait, const Attempt& attempt);
-  Result<void> load_nodes(Lock& lock, MissingNodes& missing, std::vector<Node*>& pinned);
   bool can_execute(const Piece& piece, MissingNodes& missing);
   bool execute(const Piece& piece, bool replay);
   void execute_new(std::span<const Piece> pieces);
@@ -208,6 +189,28 @@ class Core {
   }
   Result<Target> find_target(const std::string& name);  // not what is destroyed
   Result<Target> find_even_destroyed(const std::string& name);
+
+  // -- core_damage.cpp ---------------------------------------------------------------------------
+  // For whom nodes are read: it is named where one cannot be.
+  struct Asker {
+    std::string_view name;             // of the export, or of the object asked for; or else
+    const Version* version = nullptr;  // which cannot go meanwhile
+    IoStats* stats = nullptr;          // of the volume
+    bool goes_without = false;         // walks of which NodeCache::is_damaged() is no end
+  };
+  static Asker asker(const Export& of);
+  static std::string describe(const Version& version);
+  static bool is_damage(const Error& error);
+  // Counts it and logs it, if it is new. What to tell whoever asked. Offset, length: in the volume.
+  Error damage(const Asker& asker, const Entry& pointer, uint64_t offset, uint64_t length,
+               const Error& error);
+  // Executes `attempt` until it misses no node, reading those that it names in between. If that
+  // ends with damage, `unreadable` says where.
+  using Attempt = std::function<bool(MissingNodes& missing)>;
+  Result<void> with_nodes(Lock& lock, Wait wait, const Asker& asker, const Attempt& attempt,
+                          std::optional<Missing>* unreadable = nullptr);
+  Result<void> load_nodes(Lock& lock, const Asker& asker, MissingNodes& missing,
+                          std::vector<Node*>& pinned);
 
   // -- core_recovery.cpp -------------------------------------------------------------------------
   Result<void> load(const CheckpointRecord& checkpoint, const SystemTree& tree,
@@ -295,6 +298,7 @@ class Core {
   struct Counting;
   bool begin_counting();
   void finish_counting();
+  void give_up_counting();
   Result<bool> count_referenced(Lock& lock, Version& version);
   bool figures_are_final() const;
   SpaceInfo space_of(const Volume& volume) const;
@@ -338,7 +342,6 @@ class Core {
   // -- core_read.cpp -----------------------------------------------------------------------------
   struct Piecewise;
   Result<void> current_version(Export& from, uint64_t end, Version*& version) const;
-  void report_damage(Export& from, uint64_t offset, uint64_t block);
 
   // -- core_changes.cpp --------------------------------------------------------------------------
   // Tables, and nodes of the system tree, that a new volume or snapshot may add.
@@ -366,7 +369,7 @@ class Core {
   static Error versions_exhausted();
   NewVolume new_volume(const std::string& name, uint64_t size, Provision provision,
                        VersionId version);
-  Result<std::optional<uint64_t>> first_allocated(Lock& lock, const Volume& volume, uint64_t block);
+  Result<std::optional<uint64_t>> first_allocated(Lock& lock, const Export& of, uint64_t block);
   Result<void> cut_off(Export& all, uint64_t size, bool truncate);
   SnapshotPiece name_content(const Volume& volume, const std::optional<std::string>& suffix,
                              int64_t created, Ids& ids);
@@ -376,6 +379,22 @@ class Core {
   VolumeInfo cloned(const std::string& name, uint64_t size);
   Result<void> replace_content(Volume& target, VersionId parent, uint64_t size, bool undo, Ids& ids,
                                std::vector<Piece>& pieces, std::optional<std::string>& undo_name);
+
+  // -- core_scrub.cpp ----------------------------------------------------------------------------
+  struct Scrub {
+    ScrubInfo info;
+    uint64_t run = 0;       // which
+    VersionId version = 0;  // where it goes on; 0: at the system tree
+    uint64_t block = 0;
+  };
+  using Damages = std::vector<std::pair<Missing, Error>>;
+  void finish_scrub(ScrubState state);
+  std::vector<std::string> readers_of(Lock& lock, VersionId owner, const Missing& held);
+  void note_scrubbed_damage(Lock& lock, VersionId owner, const Missing& held, const Error& error);
+  void scrub_rows(std::vector<Missing>& held, Damages& damaged);
+  void scrub_row(std::span<const Missing> row, Damages& damaged);
+  void scrub_system(Lock& lock);
+  void scrubber();
 
   // -- core_checkpoint.cpp -----------------------------------------------------------------------
   struct Running;
@@ -392,6 +411,7 @@ class Core {
   void committer();
   void checkpointer();
   void reclaimer();
+  void pass_over(Version& version, const Missing& unreadable);
   Result<bool> punch_step();
   uint64_t requests() const;
   uint64_t requests_now();
@@ -407,7 +427,7 @@ class Core {
   size_t superblock_slot_ = 0;
 
   std::mutex checkpoint_mutex_;  // one checkpoint at a time
-  std::mutex reclaim_mutex_;     // one reclaim step at a time
+  std::mutex reclaim_mutex_;     // one step of reclaim, of counting, of scrub at a time
   std::mutex write_mutex_;       // taking sealed sectors and writing them
   std::mutex sync_mutex_;        // one sync at a time
 
@@ -423,6 +443,7 @@ class Core {
   std::shared_ptr<Running> running_;
   uint64_t running_tables_ = 0;  // that it has still to write
   std::shared_ptr<Counting> counting_;
+  Scrub scrub_;
   std::set<ObjectId> stale_volumes_;  // what comes back with them is to be counted
   std::vector<Run> spare_;            // reserved, and prepared
   uint64_t spare_blocks_ = 0;
@@ -433,6 +454,8 @@ class Core {
   std::optional<std::string> failure_;
   bool closing_ = false;
   uint64_t requests_when_punched_ = 0;
+  unsigned unreadable_steps_ = 0;  // of reclaim, one after another
+  uint64_t reclaim_skipped_ = 0;
   uint64_t freed_when_full_ = 0;  // freed_total() when checkpoints could not help any more
   uint64_t commits_ = 0;
   IoStats stats_;
@@ -445,7 +468,7 @@ class Core {
   uint64_t written_sequence_ = 0;
   bool unsynced_ = false;
   std::condition_variable commit_wanted_, checkpoint_wanted_, progress_, reclaim_wanted_,
-      writeback_wanted_;
+      writeback_wanted_, scrub_wanted_;
   bool checkpoint_requested_ = false;
   // That are still to come.
   std::atomic<size_t> admitted_bytes_{0}, admitted_records_{0};

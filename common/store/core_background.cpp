@@ -29,6 +29,7 @@ void Core::start_threads() {
   threads_.emplace_back([this] { checkpointer(); });
   threads_.emplace_back([this] { reclaimer(); });
   threads_.emplace_back([this] { writer_back(); });
+  threads_.emplace_back([this] { scrubber(); });
 }
 
 void Core::stop_threads() {
@@ -36,8 +37,8 @@ void Core::stop_threads() {
     const Lock lock(mutex_);
     stopping_ = true;
   }
-  for (auto* condition :
-       {&commit_wanted_, &checkpoint_wanted_, &reclaim_wanted_, &writeback_wanted_, &progress_}) {
+  for (auto* condition : {&commit_wanted_, &checkpoint_wanted_, &reclaim_wanted_,
+                          &writeback_wanted_, &scrub_wanted_, &progress_}) {
     condition->notify_all();
   }
   for (std::thread& thread : threads_) thread.join();

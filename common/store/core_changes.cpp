@@ -185,10 +185,13 @@ Result<VolumeInfo> Core::rename_volume(const std::string& name, const std::strin
 }
 
 // The first allocated block of a volume from `block` on, rounded to nothing.
-Result<std::optional<uint64_t>> Core::first_allocated(Lock& lock, const Volume& volume,
+Result<std::optional<uint64_t>> Core::first_allocated(Lock& lock, const Export& of,
                                                       uint64_t block) {
+  const Volume& volume = *of.state_->volume;
+  Asker whom = asker(of);
+  whom.goes_without = true;
   std::optional<uint64_t> next;
-  TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
+  TRY(with_nodes(lock, Wait::allowed, whom, [&](MissingNodes& missing) {
     if (is_destroyed(volume)) return true;
     next = next_allocated(nodes_, missing, volume.head->root, block);
     return missing.empty();
@@ -203,7 +206,7 @@ Result<void> Core::cut_off(Export& all, uint64_t size, bool truncate) {
     uint64_t end = 0;
     {
       Lock lock(mutex_);
-      TRY_ASSIGN(const auto next, first_allocated(lock, volume, at / kBlockSize));
+      TRY_ASSIGN(const auto next, first_allocated(lock, all, at / kBlockSize));
       end = volume.size;
       if (is_destroyed(volume) || !next || *next * kBlockSize >= end || at >= end) return {};
     }
@@ -240,7 +243,7 @@ Result<VolumeInfo> Core::resize_volume(const std::string& name, uint64_t size, b
   return change<VolumeInfo>(once, 64, [&](Lock& lock, auto& pieces, auto& info) -> Result<void> {
     const auto volume = all->state_->volume;
     TRY_ASSIGN(const auto beyond,
-               first_allocated(lock, *volume, (size + kBlockSize - 1) / kBlockSize));
+               first_allocated(lock, *all, (size + kBlockSize - 1) / kBlockSize));
     TRY_ASSIGN(const Target target, find_volume(name));
     if (target.volume != volume || (beyond && size < volume->size)) {
       return Error{Errc::busy, "the content of \"" + name + "\" was replaced meanwhile: try again"};

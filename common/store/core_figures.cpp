@@ -91,10 +91,18 @@ void Core::finish_counting() {
   counting_.reset();
 }
 
+// There is damage: it stays unknown.
+void Core::give_up_counting() {
+  const auto volume = forest_.volume(counting_->volume);
+  Version* version = volume ? volume->head : forest_.version(counting_->version);
+  if (version != nullptr) version->referenced = version->counted_to = 0;
+  counting_.reset();
+}
+
 // Data blocks in the tree of a version that has not been counted to its end.
 Result<bool> Core::count_referenced(Lock& lock, Version& version) {
   const VersionId id = version.id;
-  return with_nodes(lock, Wait::allowed,
+  return with_nodes(lock, Wait::allowed, {{}, &version},
                     [&](MissingNodes& missing) {
                       Version* now = forest_.version(id);
                       if (now == nullptr || now->counted_to == kTreeBlocks) return true;
@@ -132,16 +140,17 @@ Result<bool> Core::figures_step() {
     return true;
   }
   const Share& share = counting_->shares[counting_->at];
-  const auto counted = with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
-    uint64_t from = counting_->from;
-    const uint64_t count = ShareCount(nodes_, missing).step(share, from);
-    if (!missing.empty()) return false;
-    counting_->sum += count;
-    counting_->from = from;
-    return true;
-  });
+  const auto counted =
+      with_nodes(lock, Wait::allowed, {{}, share.version}, [&](MissingNodes& missing) {
+        uint64_t from = counting_->from;
+        const uint64_t count = ShareCount(nodes_, missing).step(share, from);
+        if (!missing.empty()) return false;
+        counting_->sum += count;
+        counting_->from = from;
+        return true;
+      });
   if (!counted.ok()) {
-    counting_.reset();
+    give_up_counting();
     return true;
   }
   if (counting_->from == kTreeBlocks) {

@@ -78,7 +78,7 @@ Result<AllocatedMap> Core::chunk_map(const std::string& target,
   const Pin pin(found), base_pin(other);
   AllocatedMap map;
   map.chunk = chunk;
-  TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
+  TRY(with_nodes(lock, Wait::allowed, {target, nullptr, nullptr, true}, [&](MissingNodes& missing) {
     if (pin.gone() || base_pin.gone()) return true;
     const Entry& root = pin.root();
     const Entry base_root = base ? base_pin.root() : Entry();
@@ -128,7 +128,7 @@ Result<ExtentList> Core::extents(const std::string& target, const std::optional<
   TRY(check_range(target, offset, 0, list.size));
   const uint64_t first = offset / kBlockSize, last = blocks_of(list.size);
   uint64_t reached = first;
-  TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
+  TRY(with_nodes(lock, Wait::allowed, {target, nullptr, nullptr, true}, [&](MissingNodes& missing) {
     if (pin.gone() || base_pin.gone()) return true;
     const Entry& root = pin.root();
     Walk walk(nodes_, missing, first, last, extents_max);
@@ -170,7 +170,9 @@ Result<std::vector<Extent>> Core::map(Export& from, uint64_t offset, uint64_t le
   const uint64_t end = offset + length;
   const uint64_t first = offset / kBlockSize, last = blocks_of(end);
   Result<void> valid;
-  TRY(with_nodes(lock, wait, [&](MissingNodes& missing) {
+  Asker whom = asker(from);
+  whom.goes_without = true;
+  TRY(with_nodes(lock, wait, whom, [&](MissingNodes& missing) {
     Version* version = nullptr;
     valid = current_version(from, end, version);
     if (!valid.ok()) return true;
@@ -220,6 +222,7 @@ StoreInfo Core::describe_store() {
   look_at_space();
   info.warning = warning_;
   info.damaged_regions = allocator_->regions_given_up();
+  info.reclaim_skipped = reclaim_skipped_;
   info.waiting_for_reuse = allocator_->waiting() * kBlockSize;
   info.mount_generation = superblock_.generation;
   info.checkpoint = superblock_.newer.number;

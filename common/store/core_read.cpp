@@ -88,13 +88,8 @@ Result<void> Core::current_version(Export& from, uint64_t end, Version*& version
   return {};
 }
 
-void Core::report_damage(Export& from, uint64_t offset, uint64_t block) {
-  const Lock lock(mutex_);
-  stats_.checksum_errors++;
-  from.state_->volume->stats.checksum_errors++;
-  log(3, "\"" + from.name() + "\" is damaged at offset " + std::to_string(offset) +
-             ": the checksum of the block at byte " + std::to_string(block * kBlockSize) +
-             " of the store is wrong");
+Core::Asker Core::asker(const Export& of) {
+  return {of.name(), nullptr, &of.state_->volume->stats};
 }
 
 // One read within one leaf: what its blocks are, and then their data.
@@ -109,7 +104,7 @@ struct Core::Piecewise {
                        uint64_t bytes) {
     Lock lock(core.mutex_);
     Result<void> valid;
-    TRY(core.with_nodes(lock, wait, [&](MissingNodes& missing) {
+    TRY(core.with_nodes(lock, wait, asker(from), [&](MissingNodes& missing) {
       Version* version = nullptr;
       valid = core.current_version(from, end_byte, version);
       if (!valid.ok()) return true;
@@ -136,17 +131,26 @@ struct Core::Piecewise {
     core.allocator_->leave_reader(reader);
   }
 
+  Error damage(uint64_t block, size_t i, size_t n, const Error& error) {
+    const Lock lock(core.mutex_);
+    return core.damage(asker(from), entries[i], (block + i) * kBlockSize, n * kBlockSize, error);
+  }
+
   Result<void> check(uint64_t block, size_t i, std::span<const std::byte> data) {
     if (crc32c(data) == entries[i].crc()) return {};
-    core.report_damage(from, (block + i) * kBlockSize, entries[i].block());
-    return Error{Errc::corrupt, "\"" + from.name() + "\" is damaged at offset " +
-                                    std::to_string((block + i) * kBlockSize)};
+    return damage(block, i, 1, wrong_checksum(core.disk_, entries[i], "a block"));
+  }
+
+  Result<void> read_blocks(uint64_t block, size_t i, size_t n, std::span<std::byte> out) {
+    const auto read = core.disk_.read(entries[i].block() * kBlockSize, out, wait);
+    if (read.ok() || !is_damage(read.error())) return read;
+    return damage(block, i, n, read.error());
   }
 
   // Part of one block, through a buffer: only a whole block can be checked.
   Result<void> read_part(uint64_t block, size_t i, size_t skip, std::span<std::byte> out) {
     Page page;
-    TRY(core.disk_.read(entries[i].block() * kBlockSize, std::span(page), wait));
+    TRY(read_blocks(block, i, 1, page));
     TRY(check(block, i, page));
     std::memcpy(out.data(), page.data() + skip, out.size());
     return {};
@@ -154,7 +158,7 @@ struct Core::Piecewise {
 
   // Blocks i to i + n, which lie one after another on the disk.
   Result<void> read_run(uint64_t block, size_t i, size_t n, std::span<std::byte> out) {
-    TRY(core.disk_.read(entries[i].block() * kBlockSize, out, wait));
+    TRY(read_blocks(block, i, n, out));
     for (size_t k = 0; k < n; k++) {
       TRY(check(block, i + k, out.subspan(k * kBlockSize, kBlockSize)));
     }

@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kStepRecordBytes = 64;
 constexpr uint64_t kBusyRequests = 100;  // since the step before
+constexpr unsigned kTries = 12;          // before a disk that fails to read counts as damaged
 constexpr uint64_t kPunchBlocks = 1024;  // looked at, and out of reach for writers, at once
 
 }  // namespace
@@ -47,17 +48,40 @@ Result<bool> Core::reclaim_step() {
   // A step ends where a node is missing, since the mutex is free while it is read: what others do
   // then comes after the step's record.
   size_t places = 0;
-  TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
-    while (places < options_.reclaim_places && version->cursor != kCursorEnd) {
-      if (!reclaim_->step(*version, missing)) return places > 0;
-      places++;
-    }
+  std::optional<Missing> unreadable;
+  const auto stepped = with_nodes(
+      lock, Wait::allowed, {{}, version},
+      [&](MissingNodes& missing) {
+        while (places < options_.reclaim_places && version->cursor != kCursorEnd) {
+          if (!reclaim_->step(*version, missing)) return places > 0;
+          places++;
+        }
+        return true;
+      },
+      &unreadable);
+  if (unreadable && (stepped.error().code == Errc::corrupt || ++unreadable_steps_ == kTries)) {
+    unreadable_steps_ = 0;
+    pass_over(*version, *unreadable);
     return true;
-  }));
+  }
+  TRY(stepped);
+  unreadable_steps_ = 0;
   const bool finished = version->cursor == kCursorEnd;
   append(std::array<Piece, 1>{
       ReclaimStepPiece{version->id, finished ? Cursor() : version->cursor, finished, false}});
   return true;
+}
+
+// The subtree stays allocated, since nobody knows what it holds.
+void Core::pass_over(Version& version, const Missing& unreadable) {
+  const Cursor place = place_of(unreadable.block, unreadable.level);
+  CHECK(place > version.cursor);
+  reclaim_skipped_++;
+  log(3, "reclaim of " + describe(version) + " passes over the unreadable map node at byte " +
+             std::to_string(unreadable.pointer.block() * kBlockSize) +
+             ": what it leads to takes space until the store is repaired at rest (vellum check "
+             "--repair)");
+  append(std::array<Piece, 1>{ReclaimSkipPiece{version.id, place}});
 }
 
 // All that has become free in one region. Blocks that are being punched are reserved meanwhile.

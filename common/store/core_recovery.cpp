@@ -231,7 +231,7 @@ Result<void> Core::replay_record(std::span<const Piece> pieces) {
       if (version == nullptr || version->job == Job::none || reached > kCursorEnd) {
         return damaged(disk_, "a step of reclaim is recorded that cannot have been");
       }
-      TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
+      TRY(with_nodes(lock, Wait::allowed, {"the journal"}, [&](MissingNodes& missing) {
         while (version->cursor < reached) {
           if (!reclaim_->step(*version, missing)) return false;
         }
@@ -239,7 +239,7 @@ Result<void> Core::replay_record(std::span<const Piece> pieces) {
       }));
     }
     bool fits = false;
-    TRY(with_nodes(lock, Wait::allowed, [&](MissingNodes& missing) {
+    TRY(with_nodes(lock, Wait::allowed, {"the journal"}, [&](MissingNodes& missing) {
       if (!can_execute(piece, missing)) return false;
       fits = execute(piece, true);
       return true;

@@ -166,7 +166,7 @@ Result<bool> Core::record_write(Lock& lock, Export& to, const Written& written,
   const uint64_t block = written.offset / kBlockSize;
   Result<void> valid;
   bool unchanged = true;
-  TRY(with_nodes(lock, wait, [&](MissingNodes& missing) {
+  TRY(with_nodes(lock, wait, asker(to), [&](MissingNodes& missing) {
     valid = check_writable(to, written.offset, written.length);
     if (valid.ok() && failure_) valid = failure_error();
     if (!valid.ok()) return true;
@@ -381,7 +381,7 @@ Result<void> Core::zero_all(Export& to, uint64_t offset, uint64_t end, Wait wait
     if (at != offset) {
       // Of a large range only what is there costs anything.
       Lock lock(mutex_);
-      TRY_ASSIGN(const auto next, first_allocated(lock, *to.state_->volume, at / kBlockSize));
+      TRY_ASSIGN(const auto next, first_allocated(lock, to, at / kBlockSize));
       if (!next) return {};
       constexpr uint64_t kSpan = span_blocks(kDetachLevel) * kBlockSize;
       at = std::max(at, *next * kBlockSize / kSpan * kSpan);
@@ -443,7 +443,7 @@ Result<bool> Core::zero_piece(Export& to, uint64_t offset, uint64_t length, Wait
     bool unchanged = true, too_large = false;
     Result<void> valid;
     if (result.ok()) {
-      result = with_nodes(lock, wait, [&](MissingNodes& missing) {
+      result = with_nodes(lock, wait, asker(to), [&](MissingNodes& missing) {
         valid = check_writable(to, offset, length);
         if (valid.ok() && failure_) valid = failure_error();
         if (!valid.ok()) return true;

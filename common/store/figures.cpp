@@ -62,11 +62,12 @@ std::vector<Share> shares_of(const std::vector<const Version*>& going, const Goe
 }
 
 // The entries at one slot of all the nodes. False: one of them is missing.
-bool ShareCount::below(const Others& entries, unsigned level, size_t slot, Others& found) {
+bool ShareCount::below(const Others& entries, unsigned level, uint64_t base, size_t slot,
+                       Others& found) {
   for (const Entry& entry : entries) {
     const Node* node = nodes_.find(entry);
     if (node == nullptr) {
-      missing_.push_back({entry, level});
+      missing_.push_back({entry, level, base});
       return false;
     }
     if (!node->entries[slot].is_hole()) found.push_back(node->entries[slot]);
@@ -88,14 +89,15 @@ bool ShareCount::visit(const Entry& entry, const Others& keepers, const Others& 
   visited_ += 1 + keepers.size() + givers.size();
   const Node* node = nodes_.find(entry);
   if (node == nullptr) {
-    missing_.push_back({entry, level});
+    missing_.push_back({entry, level, base});
     return false;
   }
   const uint64_t span = span_blocks(level - 1);
   for (size_t i = from_ > base ? (from_ - base) / span : 0; i < kFanout; i++) {
     if (node->entries[i].is_hole()) continue;
     Others keepers_below, givers_below;
-    if (!below(keepers, level, i, keepers_below) || !below(givers, level, i, givers_below) ||
+    if (!below(keepers, level, base, i, keepers_below) ||
+        !below(givers, level, base, i, givers_below) ||
         !visit(node->entries[i], keepers_below, givers_below, level - 1, base + i * span)) {
       return false;
     }
@@ -126,7 +128,7 @@ bool count_at(NodeCache& nodes, MissingNodes& missing, const Entry& entry, unsig
   }
   const Node* node = nodes.find(entry);
   if (node == nullptr) {
-    missing.push_back({entry, level});
+    missing.push_back({entry, level, base});
     return false;
   }
   if (level == 1) {

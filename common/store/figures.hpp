@@ -42,7 +42,7 @@ class ShareCount {
   using Others = std::vector<Entry>;
   bool visit(const Entry& entry, const Others& keepers, const Others& givers, unsigned level,
              uint64_t base);
-  bool below(const Others& entries, unsigned level, size_t slot, Others& found);
+  bool below(const Others& entries, unsigned level, uint64_t base, size_t slot, Others& found);
 
   static constexpr size_t kNodesMax = 256;
   NodeCache& nodes_;

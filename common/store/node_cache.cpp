@@ -74,6 +74,7 @@ Node* NodeCache::insert(const Entry& pointer, unsigned level,
                         const std::array<Entry, kFanout>& entries) {
   const auto [place, fresh] = by_block_.try_emplace(pointer.block(), nullptr);
   if (!fresh) return place->second;
+  damaged_.erase(pointer.block());
   auto* node = new Node;
   node->entries = entries;
   for (const Entry& entry : entries) node->used += entry.is_hole() ? 0 : 1;
@@ -86,6 +87,20 @@ Node* NodeCache::insert(const Entry& pointer, unsigned level,
   place->second = node;
   count_++;
   return node;
+}
+
+bool NodeCache::note_damaged(const Entry& pointer) {
+  constexpr size_t kDamagedMax = 65536;
+  if (is_damaged(pointer)) return false;
+  if (damaged_.size() == kDamagedMax && !damaged_.contains(pointer.block())) return false;
+  damaged_[pointer.block()] = pointer.crc();
+  return true;
+}
+
+bool NodeCache::is_damaged(const Entry& pointer) const {
+  if (damaged_.empty() || pointer.is_in_memory()) return false;
+  const auto found = damaged_.find(pointer.block());
+  return found != damaged_.end() && found->second == pointer.crc();
 }
 
 void NodeCache::unref(const Entry& entry) {

@@ -40,6 +40,12 @@ class NodeCache {
     if (entry.is_in_memory()) entry.target()->refs++;
   }
   void unref(const Entry& entry);
+  // Of nodes and of data: what a pointer leads to could not be read. False if that is known
+  // already, or if too many are. insert() takes it back.
+  bool note_damaged(const Entry& pointer);
+  bool is_damaged(const Entry& pointer) const;
+  void forget_damaged() { damaged_.clear(); }
+
   void pin(Node& node) { node.pins++; }
   void unpin(Node& node);
 
@@ -76,6 +82,7 @@ class NodeCache {
   size_t dirty_count_ = 0;  // frozen ones included, abandoned ones not
   uint32_t epoch_ = 1;
   std::unordered_map<uint64_t, Node*> by_block_;
+  std::unordered_map<uint64_t, uint32_t> damaged_;  // block, CRC
   std::array<NodeLink, kLevels + 1> dirty_;
   std::array<NodeLink, kLevels + 1> frozen_;
   NodeLink abandoned_;

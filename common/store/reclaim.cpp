@@ -60,14 +60,14 @@ bool Reclaim::step(Version& version, MissingNodes& missing) {
 }
 
 // The node of an entry, and those of the others. False if any has to be read first.
-bool Reclaim::find(const Entry& entry, const Others& others, unsigned level, Node*& node,
-                   std::vector<const Node*>& other_nodes, MissingNodes& missing) {
+bool Reclaim::find(const Entry& entry, const Others& others, unsigned level, uint64_t base,
+                   Node*& node, std::vector<const Node*>& other_nodes, MissingNodes& missing) {
   const size_t before = missing.size();
   node = nodes_.find(entry);
-  if (node == nullptr) missing.push_back({entry, level});
+  if (node == nullptr) missing.push_back({entry, level, base});
   for (const Entry& other : others) {
     other_nodes.push_back(nodes_.find(other));
-    if (other_nodes.back() == nullptr) missing.push_back({other, level});
+    if (other_nodes.back() == nullptr) missing.push_back({other, level, base});
   }
   return missing.size() == before;
 }
@@ -80,7 +80,7 @@ Reclaim::Pass Reclaim::give_back(Version& version, Entry& slot, Node* parent, co
   if (is_among(slot, others)) return Pass::nothing;
   Node* node = nullptr;
   std::vector<const Node*> other_nodes;
-  if (!find(slot, others, level, node, other_nodes, missing)) return Pass::missing;
+  if (!find(slot, others, level, base, node, other_nodes, missing)) return Pass::missing;
   if (level == 1) {
     for (size_t i = 0; i < kFanout; i++) {
       const Entry& entry = node->entries[i];
@@ -116,7 +116,7 @@ Reclaim::Pass Reclaim::sweep(Version& zombie, const Entry& slot, const Others& o
   if (is_among(slot, others)) return Pass::nothing;
   Node* node = nullptr;
   std::vector<const Node*> other_nodes;
-  if (!find(slot, others, level, node, other_nodes, missing)) return Pass::missing;
+  if (!find(slot, others, level, base, node, other_nodes, missing)) return Pass::missing;
   if (level == 1) {
     zombie.swept++;
     forget(zombie, *node, other_nodes, base, floor);

@@ -36,7 +36,7 @@ class Reclaim {
              uint64_t base, VersionId floor, MissingNodes& missing);
   void forget(Version& zombie, const Node& leaf, std::span<const Node* const> others, uint64_t base,
               VersionId floor);
-  bool find(const Entry& entry, const Others& others, unsigned level, Node*& node,
+  bool find(const Entry& entry, const Others& others, unsigned level, uint64_t base, Node*& node,
             std::vector<const Node*>& other_nodes, MissingNodes& missing);
 
   Forest& forest_;

@@ -334,6 +334,23 @@ struct Codec<EradicationDelayPiece> {
   }
 };
 
+template <>
+struct Codec<ReclaimSkipPiece> {
+  static void put_body(std::vector<std::byte>& to, const ReclaimSkipPiece& piece) {
+    put(to, piece.version);
+    put(to, piece.reached.end);
+    put(to, static_cast<uint8_t>(piece.reached.level));
+  }
+  static ReclaimSkipPiece get(Reader& from) {
+    ReclaimSkipPiece piece;
+    piece.version = from.get<uint32_t>();
+    piece.reached.end = from.get<uint64_t>();
+    piece.reached.level = from.get<uint8_t>();
+    if (piece.reached > kCursorEnd || piece.reached.level > kLevels) from.fail();
+    return piece;
+  }
+};
+
 template <size_t I = 0>
 Piece get_piece(size_t type, Reader& from) {
   if constexpr (I < std::variant_size_v<Piece>) {

@@ -109,6 +109,12 @@ struct ReclaimStepPiece {
   bool given_up = false;  // a sweep, for want of space
 };
 
+// There is a node that cannot be read: the job goes on behind it.
+struct ReclaimSkipPiece {
+  VersionId version = 0;
+  Cursor reached;
+};
+
 // Of a volume or snapshot: from that time on it is eradicated.
 struct DestroyPiece {
   ObjectId id = 0;
@@ -124,7 +130,7 @@ struct EradicationDelayPiece {
 using Piece = std::variant<WritePiece, TrimPiece, CreateVolumePiece, RenamePiece, ResizePiece,
                            SnapshotPiece, SplitPiece, ClonePiece, SwitchPiece, EradicateVolumePiece,
                            EradicateSnapshotPiece, AnswerPiece, BeginReclaimPiece, ReclaimStepPiece,
-                           DestroyPiece, RecoverPiece, EradicationDelayPiece>;
+                           DestroyPiece, RecoverPiece, EradicationDelayPiece, ReclaimSkipPiece>;
 
 void encode(const Piece& piece, std::vector<std::byte>& to);
 // The same as a WritePiece, without making one.

@@ -206,6 +206,10 @@ Result<IoStats> Store::stats(const std::string& volume) { return core_->stats(vo
 
 Result<bool> Store::checkpoint_step() { return core_->checkpoint_step(); }
 Result<bool> Store::figures_step() { return core_->figures_step(); }
+Result<bool> Store::scrub_step() { return core_->scrub_step(); }
+ScrubInfo Store::start_scrub() { return core_->start_scrub(); }
+ScrubInfo Store::stop_scrub() { return core_->stop_scrub(); }
+ScrubInfo Store::scrub_info() { return core_->scrub_info(); }
 
 Result<std::vector<SpaceInfo>> Store::space(const std::vector<std::string>& names) {
   return core_->space(names);

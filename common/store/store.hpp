@@ -240,12 +240,18 @@ class Store {
   Result<StoreInfo> grow(std::optional<uint64_t> capacity);
   IoStats stats();
   Result<IoStats> stats(const std::string& volume);
+  // Everything in use is read from the medium and compared with its checksum, in the background,
+  // once. Started while it runs, it goes on. After a restart there is none.
+  ScrubInfo start_scrub();
+  ScrubInfo stop_scrub();
+  ScrubInfo scrub_info();
 
   // -- For owners without background threads (Options::background = false) -----------------------
   // Each does a bounded piece of work and returns whether there was any to do.
   Result<bool> checkpoint_step();
   Result<bool> reclaim_step();
   Result<bool> figures_step();  // counts what space() tells
+  Result<bool> scrub_step();
   // A whole checkpoint, now.
   Result<void> checkpoint();
 

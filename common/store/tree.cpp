@@ -5,13 +5,22 @@
 
 namespace vellum::store {
 
+bool holds(const Version& version, const Entry& entry, const Cursor& place) {
+  const bool dangles = version.job == Job::drop || version.job == Job::collapse;
+  if (version.parent == nullptr || (dangles && place <= version.cursor)) return false;
+  const Version& parent = *version.parent;
+  if (entry.version() > parent.id) return true;
+  const bool passed = parent.job == Job::collapse && place <= parent.cursor;
+  return passed && entry.version() > parent.parent->id;
+}
+
 const Node* Tree::leaf(const Version& version, uint64_t block, MissingNodes& missing) {
   Entry entry = version.root;
   for (unsigned level = kLevels;; level--) {
     if (entry.is_hole()) return nullptr;
     const Node* node = nodes_.find(entry);
     if (node == nullptr) {
-      missing.push_back({entry, level});
+      missing.push_back({entry, level, block});
       return nullptr;
     }
     if (level == 1) return node;
@@ -137,7 +146,7 @@ void Tree::find_missing_for_trim(const Version& head, const Entry& entry, unsign
   }
   const Node* node = nodes_.find(entry);
   if (node == nullptr) {
-    missing.push_back({entry, level});
+    missing.push_back({entry, level, base});
     return;
   }
   const uint64_t span = span_blocks(level - 1);
@@ -206,7 +215,7 @@ void Tree::find_missing_to_detach(const Version& head, unsigned level, uint64_t 
   Entry entry = zombie->root;
   for (unsigned at = kLevels; at > level && entry.version() == zombie->id; at--) {
     const Node* node = nodes_.find(entry);
-    if (node == nullptr) return missing.push_back({entry, at});
+    if (node == nullptr) return missing.push_back({entry, at, base});
     entry = node->entries[slot_of(base, at)];
   }
 }

@@ -25,8 +25,13 @@ namespace vellum::store {
 struct Missing {
   Entry pointer;
   unsigned level;
+  uint64_t block;  // any that it maps
 };
 using MissingNodes = std::vector<Missing>;
+
+// Whether a target is charged to this version, or to its parent in what the parent's collapse has
+// passed: of all versions, exactly one holds it. What a job has passed in a version dangles.
+bool holds(const Version& version, const Entry& entry, const Cursor& place);
 
 class Tree {
  public:

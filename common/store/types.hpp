@@ -121,6 +121,26 @@ struct SpaceInfo {
   bool operator==(const SpaceInfo&) const = default;
 };
 
+enum class ScrubState { never, running, finished, stopped };
+
+struct ScrubDamage {
+  std::vector<std::string> names;   // volumes and snapshots that read it, up to 16
+  uint64_t offset = 0, length = 0;  // in them
+  uint64_t address = 0;             // in the store
+  bool is_map = false;              // a node; else a block of data
+  std::string message;
+};
+
+// The last scrub since the store was opened. Times: milliseconds since 1970. Bytes.
+struct ScrubInfo {
+  ScrubState state = ScrubState::never;
+  std::optional<int64_t> started, finished;
+  uint64_t checked_bytes = 0;
+  uint64_t total_bytes = 0;  // that were in use when it began
+  uint64_t errors = 0;
+  std::vector<ScrubDamage> damages;  // the first 100
+};
+
 struct ReclaimProgress {
   std::string job;  // "drop"
   uint64_t version = 0;
@@ -164,6 +184,7 @@ struct StoreInfo {
   int64_t eradication_delay = 0;         // milliseconds
   std::optional<std::string> read_only;  // why the store takes no changes any more
   std::optional<SpaceWarning> warning;
+  uint64_t reclaim_skipped = 0;  // unreadable nodes that it passed over since the store was opened
   std::vector<ReclaimProgress> reclaim;
 };
 

@@ -12,12 +12,12 @@ const Node& empty_node() {
   return kEmpty;
 }
 
-// Of a hole, a node of holes. Null if it has to be read first.
+// Of a hole, a node of holes. Null if it has to be read first, or cannot be.
 const Node* node_or_missing(NodeCache& nodes, MissingNodes& missing, const Entry& entry,
-                            unsigned level) {
+                            unsigned level, uint64_t base) {
   if (entry.is_hole()) return &empty_node();
   const Node* found = nodes.find(entry);
-  if (found == nullptr) missing.push_back({entry, level});
+  if (found == nullptr && !nodes.is_damaged(entry)) missing.push_back({entry, level, base});
   return found;
 }
 
@@ -30,10 +30,6 @@ bool surely_differ(const Entry& entry, const Entry& other, unsigned level, uint6
 }
 
 }  // namespace
-
-const Node* Walk::node(const Entry& entry, unsigned level) {
-  return node_or_missing(nodes_, missing_, entry, level);
-}
 
 bool Walk::may_visit(uint64_t base) {
   if (++visited_ <= kNodesMax) return true;
@@ -63,11 +59,16 @@ bool Walk::add(uint64_t block, uint64_t count, ExtentKind kind) {
   return true;
 }
 
+// If it only has to be read first, what this adds comes to nothing.
+bool Walk::add_unreadable(unsigned level, uint64_t base) {
+  return !missing_.empty() || add(base, span_blocks(level), ExtentKind::data);
+}
+
 bool Walk::data_at(const Entry& entry, unsigned level, uint64_t base) {
   if (entry.is_hole() || outside(level, base)) return true;
   if (!may_visit(base)) return false;
-  const Node* here = node(entry, level);
-  if (here == nullptr) return true;
+  const Node* here = node_or_missing(nodes_, missing_, entry, level, base);
+  if (here == nullptr) return add_unreadable(level, base);
   const uint64_t span = span_blocks(level - 1);
   for (size_t i = first_slot(level, base); i < kFanout; i++) {
     const Entry& child = here->entries[i];
@@ -87,9 +88,9 @@ bool Walk::difference_at(const Entry& target, const Entry& base_entry, unsigned 
     return add(base, 1, target.is_hole() ? ExtentKind::zero : ExtentKind::data);
   }
   if (!may_visit(base)) return false;
-  const Node* ours = node(target, level);
-  const Node* theirs = node(base_entry, level);
-  if (ours == nullptr || theirs == nullptr) return true;
+  const Node* ours = node_or_missing(nodes_, missing_, target, level, base);
+  const Node* theirs = node_or_missing(nodes_, missing_, base_entry, level, base);
+  if (ours == nullptr || theirs == nullptr) return add_unreadable(level, base);
   const uint64_t span = span_blocks(level - 1);
   for (size_t i = first_slot(level, base); i < kFanout; i++) {
     if (base + i * span >= last_) break;
@@ -117,9 +118,15 @@ bool ChunkWalk::at(const Entry& entry, const Entry& other, unsigned level, uint6
     return false;
   }
   CHECK(level > 0);  // a block has been dealt with
-  const Node* ours = node_or_missing(nodes_, missing_, entry, level);
-  const Node* theirs = node_or_missing(nodes_, missing_, other, level);
-  if (ours == nullptr || theirs == nullptr) return true;
+  const Node* ours = node_or_missing(nodes_, missing_, entry, level, base);
+  const Node* theirs = node_or_missing(nodes_, missing_, other, level, base);
+  if (ours == nullptr || theirs == nullptr) {
+    const uint64_t from = std::max(base, first_) - first_, to = std::min(end, last_) - first_;
+    for (uint64_t chunk = from / chunk_blocks_; chunk * chunk_blocks_ < to; chunk++) {
+      bits_[chunk] = true;
+    }
+    return true;
+  }
   const uint64_t span = span_blocks(level - 1);
   for (size_t i = first_ > base ? (first_ - base) / span : 0; i < kFanout; i++) {
     if (!at(ours->entries[i], theirs->entries[i], level - 1, base + i * span)) return false;
@@ -138,9 +145,9 @@ std::optional<uint64_t> next_at(NodeCache& nodes, MissingNodes& missing, const E
     return std::max(base, in.from);
   }
   CHECK(level > 0);  // a block has been dealt with
-  const Node* ours = node_or_missing(nodes, missing, entry, level);
-  const Node* theirs = node_or_missing(nodes, missing, other, level);
-  if (ours == nullptr || theirs == nullptr) return std::nullopt;
+  const Node* ours = node_or_missing(nodes, missing, entry, level, base);
+  const Node* theirs = node_or_missing(nodes, missing, other, level, base);
+  if (ours == nullptr || theirs == nullptr) return std::max(base, in.from);
   const uint64_t span = span_blocks(level - 1);
   for (size_t i = in.from > base ? (in.from - base) / span : 0; i < kFanout; i++) {
     const auto found = next_at(nodes, missing, ours->entries[i], theirs->entries[i], level - 1,

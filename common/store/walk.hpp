@@ -6,6 +6,8 @@
 //
 // 1. A walk visits what is allocated (or differs) in its range and the paths to it, nothing else.
 // 2. It visits at most `nodes_max` nodes, then it stops early and says where: reached().
+// 3. What lies below a node that cannot be read (NodeCache::is_damaged) counts as data that
+//    differs: whoever reads it there gets the error, and nothing is left out.
 #pragma once
 
 #include <cstdint>
@@ -49,11 +51,11 @@ class Walk {
   bool data_at(const Entry& entry, unsigned level, uint64_t base);
   bool difference_at(const Entry& target, const Entry& base_entry, unsigned level, uint64_t base);
   bool add(uint64_t block, uint64_t count, ExtentKind kind);
+  bool add_unreadable(unsigned level, uint64_t base);
   bool outside(unsigned level, uint64_t base) const {
     return base >= last_ || base + span_blocks(level) <= first_;
   }
   bool may_visit(uint64_t base);
-  const Node* node(const Entry& entry, unsigned level);
   size_t first_slot(unsigned level, uint64_t base) const;
 
   NodeCache& nodes_;

@@ -46,13 +46,13 @@ TEST_F(ControlMethods, ServerInfoSaysWhatIsServedAndByWhom) {
 
 TEST_F(ControlMethods, TheTableIsTheOneThatWasPromised) {
   EXPECT_EQ(result("server.info")["methods"],
-            json({"bitmap.allocated", "bitmap.unshared", "extents.diff",     "extents.list",
-                  "server.info",      "snapshot.create", "snapshot.destroy", "snapshot.eradicate",
-                  "snapshot.get",     "snapshot.list",   "snapshot.recover", "space.get",
-                  "stats.get",        "store.get",       "store.grow",       "store.set",
-                  "volume.clone",     "volume.copy",     "volume.create",    "volume.destroy",
-                  "volume.eradicate", "volume.get",      "volume.list",      "volume.recover",
-                  "volume.rename",    "volume.resize",   "volume.revert"}));
+            json({"bitmap.allocated", "bitmap.unshared",  "extents.diff",     "extents.list",
+                  "server.info",      "snapshot.create",  "snapshot.destroy", "snapshot.eradicate",
+                  "snapshot.get",     "snapshot.list",    "snapshot.recover", "space.get",
+                  "stats.get",        "store.get",        "store.grow",       "store.scrub",
+                  "store.set",        "volume.clone",     "volume.copy",      "volume.create",
+                  "volume.destroy",   "volume.eradicate", "volume.get",       "volume.list",
+                  "volume.recover",   "volume.rename",    "volume.resize",    "volume.revert"}));
 }
 
 TEST_F(ControlMethods, AVolumeIsShownInFull) {
