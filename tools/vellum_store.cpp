@@ -116,7 +116,8 @@ Result<void> scrub(const Program& program, const Options& options) {
   const uint64_t errors = number_of(now, "errors");
   if (errors == 0) return {};
   return Error{Errc::corrupt, std::to_string(errors) +
-                                  " damaged blocks: what reads them has to be restored from a "
+                                  (errors == 1 ? " damaged block" : " damaged blocks") +
+                                  ": what reads them has to be restored from a "
                                   "backup, or destroyed"};
 }
 

@@ -140,6 +140,31 @@ TEST_F(Busy, SnapshotsAreOfOneMomentAndDifferencesExact) {
   finish();
 }
 
+// Everything that a scrub reads is what its checksum says, also while it is being freed and written
+// anew.
+TEST_F(Busy, ScrubsFindNothingWrong) {
+  threads_.start("scrubs", [this, scrubs = 0]() mutable {
+    const auto info = store_->scrub_info();
+    demand(info.errors == 0, info.errors == 0 ? "" : info.damages[0].message);
+    if (info.state == store::ScrubState::running) {
+      std::this_thread::sleep_for(milliseconds(1));
+      return;
+    }
+    demand(info.state == (scrubs == 0 ? store::ScrubState::never : store::ScrubState::finished),
+           "the scrub has another state");
+    scrubs++;
+    store_->start_scrub();
+  });
+  threads_.start("snapshots", [this] {
+    const auto info = demand_ok(store_->create_snapshots({"v"}, std::nullopt), "snapshot");
+    demand_ok(store_->clone(info[0].name, "c"), "clone");
+    demand_ok(store_->destroy_snapshot(info[0].name, true), "destroy");
+    demand_ok(store_->open_export("c").value()->write_zeroes(0, 5 * kContentBlockBytes), "zeroes");
+    demand_ok(store_->destroy_volume("c", false, true), "destroy");
+  });
+  finish();
+}
+
 // Recovering and eradication in the background meet: what comes back is whole, and nothing goes
 // early.
 TEST_F(Busy, WhatIsDestroyedComesBackWholeOrIsGone) {
