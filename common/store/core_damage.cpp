@@ -28,8 +28,8 @@ Error Core::damage(const Asker& asker, const Entry& pointer, uint64_t offset, ui
   const std::string who =
       asker.version != nullptr ? describe(*asker.version) : "\"" + std::string(asker.name) + "\"";
   const std::string what = is_corrupt ? " is damaged at offset " : " cannot be read at offset ";
-  const Error damage{error.code, who + what + std::to_string(offset) + " (" + format_size(length) +
-                                     "): " + error.message};
+  Error damage{error.code, who + what + std::to_string(offset) + " (" + format_size(length) +
+                               "): " + error.message};
   if (is_corrupt) {
     stats_.checksum_errors++;
     if (asker.stats != nullptr) asker.stats->checksum_errors++;

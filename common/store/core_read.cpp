@@ -142,7 +142,7 @@ struct Core::Piecewise {
   }
 
   Result<void> read_blocks(uint64_t block, size_t i, size_t n, std::span<std::byte> out) {
-    const auto read = core.disk_.read(entries[i].block() * kBlockSize, out, wait);
+    Result<void> read = core.disk_.read(entries[i].block() * kBlockSize, out, wait);
     if (read.ok() || !is_damage(read.error())) return read;
     return damage(block, i, n, read.error());
   }
