@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "common/store/answers.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "common/base/endian.hpp"
 #include "common/store/types.hpp"
@@ -83,7 +85,15 @@ bool Answers::load(uint64_t index, const Page& page) {
   return true;
 }
 
+void Answers::lose(uint64_t index, uint64_t count) {
+  const uint64_t last = std::min<uint64_t>((index + count - 1) / kAnswerSlotBlocks, kAnswersMax);
+  for (uint64_t slot = index / kAnswerSlotBlocks; slot <= last; slot++) {
+    lost_.insert(static_cast<uint32_t>(slot));
+  }
+}
+
 bool Answers::loaded() {
+  for (const uint32_t slot : std::exchange(lost_, {})) loading_.erase(slot);
   for (const auto& [slot, bytes] : loading_) {
     const auto expires = static_cast<int64_t>(load_le64(bytes.data()));
     const size_t id_length = load_le32(bytes.data() + 8), length = load_le32(bytes.data() + 12);

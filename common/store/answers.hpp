@@ -34,7 +34,8 @@ class Answers {
   // -- Tables: kAnswerSlotBlocks blocks a slot ---------------------------------------------------
   std::set<uint32_t> take_changed_slots();
   std::vector<Page> store(uint32_t slot) const;  // as many blocks as it needs
-  bool load(uint64_t index, const Page& page);   // ascending; false: damaged
+  bool load(uint64_t index, const Page& page);   // ascending; false: wrong
+  void lose(uint64_t index, uint64_t count);     // blocks that cannot be read, in their order too
   bool loaded();                                 // after the last
 
  private:
@@ -48,6 +49,7 @@ class Answers {
   size_t text_bytes_ = 0;
   std::set<uint32_t> changed_;
   std::map<uint32_t, std::vector<std::byte>> loading_;
+  std::set<uint32_t> lost_;
 };
 
 }  // namespace vellum::store

@@ -29,9 +29,23 @@ Error wrong_checksum(const disk::Disk& disk, const Entry& pointer, const char* w
                              " has a wrong checksum"};
 }
 
+Error truncated(const disk::Disk& disk, uint64_t needed) {
+  const std::string size = std::to_string(needed);
+  return {Errc::incompatible,
+          disk.name() + " is a Vellum store that was truncated: it has " +
+              std::to_string(disk.size_bytes()) + " bytes and needs at least " + size +
+              ". If the rest is lost, lengthen it (truncate --size=" + size +
+              "): what is missing is then found damaged, and all else is served"};
+}
+
 Result<void> read_block(disk::Disk& disk, const Entry& pointer, const char* what, Page& page,
                         disk::Wait wait) {
-  TRY(disk.read(pointer.block() * kBlockSize, std::span(page), wait));
+  const uint64_t at = pointer.block() * kBlockSize;
+  if (at >= disk.size_bytes()) {
+    return Error{Errc::corrupt, std::string(what) + " at byte " + std::to_string(at) + " of " +
+                                    disk.name() + " lies beyond its end, so it was truncated"};
+  }
+  TRY(disk.read(at, std::span(page), wait));
   if (crc32c(page) == pointer.crc()) return {};
   return wrong_checksum(disk, pointer, what);
 }

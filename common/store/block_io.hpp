@@ -42,6 +42,9 @@ Result<Pointers> parse_node(const Page& page, const Entry& pointer, unsigned lev
 Entry load_entry(const std::byte* from);
 void store_entry(std::byte* to, const Entry& entry);
 
+// The end of the disk lies before `needed`, where it was written to before.
+Error truncated(const disk::Disk& disk, uint64_t needed);
+
 // Hands out the blocks of `runs` one after another.
 class BlockSupply {
  public:

@@ -22,6 +22,7 @@
 
 #include "common/store/allocator.hpp"
 #include "common/store/answers.hpp"
+#include "common/store/cost.hpp"
 #include "common/store/forest.hpp"
 #include "common/store/journal.hpp"
 #include "common/store/reclaim.hpp"
@@ -33,6 +34,9 @@
 #include "common/store/walk.hpp"
 
 namespace vellum::store {
+
+class BlockSet;
+class Checker;
 
 using Lock = std::unique_lock<std::mutex>;
 
@@ -121,18 +125,11 @@ class Core {
   ScrubInfo scrub_info();
   Result<bool> scrub_step();
 
-  Result<CheckReport> check(const CheckOptions& what);  // check.cpp
+  // check.cpp, core_repair.cpp: at rest. After a repair the store has to be opened again.
+  Result<CheckReport> check(const CheckOptions& what);
+  Result<std::vector<std::string>> repair();
 
  private:
-  // What a change may take at worst.
-  struct Cost {
-    size_t record_bytes = 0;
-    size_t records = 1;
-    uint64_t blocks = 0;             // that take_blocks() will be asked for
-    uint64_t nodes = 0;              // of the map that may become dirty
-    const Volume* volume = nullptr;  // whose promise of space it may use
-    bool takes_space() const { return blocks + nodes > 0; }
-  };
   // Room in the journal and in the store for a change that is still to come.
   struct Admission {
     explicit Admission(Core& of) : core(of) {}
@@ -199,7 +196,6 @@ class Core {
     bool goes_without = false;         // walks of which NodeCache::is_damaged() is no end
   };
   static Asker asker(const Export& of);
-  static std::string describe(const Version& version);
   static bool is_damage(const Error& error);
   // Counts it and logs it, if it is new. What to tell whoever asked. Offset, length: in the volume.
   Error damage(const Asker& asker, const Entry& pointer, uint64_t offset, uint64_t length,
@@ -212,15 +208,33 @@ class Core {
   Result<void> load_nodes(Lock& lock, const Asker& asker, MissingNodes& missing,
                           std::vector<Node*>& pinned);
 
+  // -- core_open.cpp -----------------------------------------------------------------------------
+  void find(const std::string& what);
+  void forget_older(const Error& why);
+  Result<void> hold_older();
+  Result<void> check_length() const;
+  Result<void> recover(bool use_older);
+  Result<void> begin_generation();
+
   // -- core_recovery.cpp -------------------------------------------------------------------------
+  Error damaged(const std::string& what) const;
   Result<void> load(const CheckpointRecord& checkpoint, const SystemTree& tree,
                     uint64_t regions_min);
-  Result<void> replay(bool for_check);
+  Result<void> replay();
   Result<bool> data_is_sound(std::span<const Piece> pieces);
+  void leave_out(const Error& why);
+  bool is_node_of(const Version& version, const Missing& unreadable);
+  Result<void> replay_trim_around(Lock& lock, const TrimPiece& trim, const Missing& unreadable);
+  Result<void> replay_piece(Lock& lock, const Piece& piece);
+  Result<void> replay_step(Lock& lock, const ReclaimStepPiece& step);
+  bool is_ahead_of(const Piece& piece);
   Result<void> replay_record(std::span<const Piece> pieces);
-  Result<void> hold_named_since(const CheckpointRecord& older, const CheckpointRecord& newer);
-  Result<void> count_held();
   JournalReader::Limits reader_limits() const;
+
+  // -- check.cpp, core_repair.cpp ----------------------------------------------------------------
+  Result<Checker> survey(bool read_data);
+  Result<Entry> write_new_tables(const Checker& checker, BlockSet& used);
+  Result<void> rebuild(const Checker& checker);
 
   // -- core_commit.cpp ---------------------------------------------------------------------------
   // Waits until there is room for a change, and slows down. The admission keeps the room until it
@@ -425,6 +439,10 @@ class Core {
   const Options options_;
   Superblock superblock_;  // as last written
   size_t superblock_slot_ = 0;
+  // What opening it met.
+  std::vector<std::string> findings_;
+  std::vector<size_t> damaged_slots_;  // of superblocks
+  bool leaves_out_ = false, has_left_out_ = false;
 
   std::mutex checkpoint_mutex_;  // one checkpoint at a time
   std::mutex reclaim_mutex_;     // one step of reclaim, of counting, of scrub at a time
@@ -457,7 +475,7 @@ class Core {
   unsigned unreadable_steps_ = 0;  // of reclaim, one after another
   uint64_t reclaim_skipped_ = 0;
   uint64_t freed_when_full_ = 0;  // freed_total() when checkpoints could not help any more
-  uint64_t commits_ = 0;
+  uint64_t commits_ = 0, tables_freed_ = 0;  // the latter: blocks, by the last checkpoint
   IoStats stats_;
   std::mt19937_64 random_;
   uint32_t exports_ = 0;

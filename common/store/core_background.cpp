@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kSyncInterval = 1s;  // what a crash can take from clients that never flush
 constexpr auto kIdleBeforeCheckpoint = 3s;
 constexpr auto kCountInterval = 10s;       // of space figures, beside clients
-constexpr uint64_t kWaitingMax = 256;      // blocks: a checkpoint itself frees some dozens
+constexpr uint64_t kWaitingMax = 256;      // blocks
 constexpr auto kRetryPause = 5s;           // after an error
 constexpr uint64_t kPrepareBlocks = 1024;  // written ahead at once
 constexpr uint64_t kPrepareAhead = 4096;   // how far ahead of what is handed out
@@ -140,7 +140,8 @@ void Core::reclaimer() {
     } else if (!*more) {
       // What is free but waits for checkpoints comes back when nobody minds.
       const bool is_idle = end - last_request >= kIdleBeforeCheckpoint;
-      if (is_idle && allocator_->waiting() >= kWaitingMax) {
+      // What the last one has freed itself is no reason for another one.
+      if (is_idle && allocator_->waiting() >= kWaitingMax + tables_freed_) {
         checkpoint_requested_ = true;
         checkpoint_wanted_.notify_one();
       }

@@ -26,6 +26,7 @@ struct Core::Running {
   std::vector<Run> own;           // blocks for it
   std::set<uint64_t> unreadable;  // regions
   bool found_no_room = false;     // the host's
+  uint64_t tables_freed = 0;      // blocks of the system tree before it
 };
 
 namespace {
@@ -129,11 +130,11 @@ void Core::begin_checkpoint(Lock& lock) {
   running->record.next_object = forest_.next_object();
   running->record.data_blocks = forest_.data_blocks;
   running->record.eradication_delay = forest_.eradication_delay;
-  for (const uint64_t block : forest_.take_changed_version_blocks()) {
+  for (const uint64_t block : forest_.take_version_blocks(kTablesRewrittenMax)) {
     const uint64_t place = system_block(Area::versions, block);
     forest_.store_versions(block, running->tables[place], running->roots[place]);
   }
-  for (const uint64_t block : forest_.take_changed_object_blocks()) {
+  for (const uint64_t block : forest_.take_object_blocks(kTablesRewrittenMax)) {
     forest_.store_objects(block, running->tables[system_block(Area::objects, block)]);
   }
   for (const uint32_t slot : answers_.take_changed_slots()) {
@@ -208,6 +209,14 @@ Result<void> Core::plan_system_tree() {
     TRY(update.touch(block, all_zero(page) && !running_->roots.contains(block), freed));
   }
   const uint64_t region_blocks = allocator_->region_blocks();
+  uint64_t count_blocks = 0;
+  {
+    const Lock lock(mutex_);
+    count_blocks = (allocator_->regions_used() + kCountsPerBlock - 1) / kCountsPerBlock;
+  }
+  for (uint64_t i = 0; i < count_blocks && count_blocks <= kTablesRewrittenMax; i++) {
+    TRY(update.touch(system_block(Area::region_counts, i), false, freed));
+  }
   uint64_t own_blocks = blocks_in(running_->own);
   std::set<uint64_t> regions;
   size_t allocated_seen = 0, freed_seen = 0;
@@ -226,6 +235,7 @@ Result<void> Core::plan_system_tree() {
     {
       Lock lock(mutex_);
       for (const uint64_t block : freed) allocator_->free_by_checkpoint(block);
+      running_->tables_freed += freed.size();
       freed.clear();
       if (needed > own_blocks) {
         TRY(take_for_checkpoint(lock, needed - own_blocks, running_->own));
@@ -318,6 +328,7 @@ Result<void> Core::commit_checkpoint(const Entry& root) {
     }
   }
   nodes_.shrink();
+  tables_freed_ = running_->tables_freed;
   running_.reset();
   running_tables_ = 0;
   commits_++;

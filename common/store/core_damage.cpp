@@ -7,26 +7,11 @@
 
 namespace vellum::store {
 
-// "snapshot \"db@3\"", or what a version without a name is.
-std::string Core::describe(const Version& version) {
-  if (version.volume != nullptr) return "volume \"" + version.volume->name + "\"";
-  if (!version.names.empty()) {
-    const Snapshot& snapshot = *version.names.front();
-    return "snapshot \"" + snapshot.volume->name + "@" + snapshot.suffix + "\"";
-  }
-  const Version* below = &version;
-  while (below->state == State::zombie && !below->children.empty()) {
-    below = below->children.front();
-  }
-  if (below->state == State::zombie) return "something destroyed";
-  return "something destroyed that " + describe(*below) + " comes from";
-}
-
 Error Core::damage(const Asker& asker, const Entry& pointer, uint64_t offset, uint64_t length,
                    const Error& error) {
   const bool is_corrupt = error.code == Errc::corrupt;
   const std::string who =
-      asker.version != nullptr ? describe(*asker.version) : "\"" + std::string(asker.name) + "\"";
+      asker.version != nullptr ? name_of(*asker.version) : "\"" + std::string(asker.name) + "\"";
   const std::string what = is_corrupt ? " is damaged at offset " : " cannot be read at offset ";
   Error damage{error.code, who + what + std::to_string(offset) + " (" + format_size(length) +
                                "): " + error.message};

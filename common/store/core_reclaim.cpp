@@ -77,7 +77,7 @@ void Core::pass_over(Version& version, const Missing& unreadable) {
   const Cursor place = place_of(unreadable.block, unreadable.level);
   CHECK(place > version.cursor);
   reclaim_skipped_++;
-  log(3, "reclaim of " + describe(version) + " passes over the unreadable map node at byte " +
+  log(3, "reclaim of " + name_of(version) + " passes over the unreadable map node at byte " +
              std::to_string(unreadable.pointer.block() * kBlockSize) +
              ": what it leads to takes space until the store is repaired at rest (vellum check "
              "--repair)");

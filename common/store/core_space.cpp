@@ -38,11 +38,13 @@ uint64_t Core::tables_max(bool all_regions) const {
   const uint64_t in_use = allocator_->regions_used() + kRegionsAhead;
   const uint64_t regions = std::min(
       {allocator_->regions(), all_regions ? kChangedRegionsMax : in_use, kChangedRegionsMax});
+  const uint64_t count_blocks = std::max<uint64_t>(
+      regions / kCountsPerBlock + 1, std::min(kTablesRewrittenMax, in_use / kCountsPerBlock + 1));
   uint64_t blocks = 0;
   for (const uint64_t tables :
        {blocks_for(forest_.versions().size() + 1, forest_.next_version(), kVersionsPerBlock),
         blocks_for(forest_.object_count() + 1, forest_.next_object(), kObjectsPerBlock), regions,
-        regions / kCountsPerBlock + 1}) {
+        count_blocks}) {
     blocks += tables + tables / kFanout + 1;
   }
   return blocks + kPathNodes;

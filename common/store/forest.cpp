@@ -374,21 +374,55 @@ void Forest::remove(Version& version) {
   versions_.erase(version.id);
 }
 
-std::set<uint64_t> Forest::take_changed_version_blocks() {
+std::set<uint64_t> Forest::take_version_blocks(size_t rewritten_max) {
   std::set<uint64_t> blocks;
   for (const VersionId id : changed_versions_) {
     blocks.insert(id / kVersionsPerBlock);
     if (Version* changed = version(id)) changed->changed = false;
   }
   changed_versions_.clear();
+  std::set<uint64_t> all;
+  for (const auto& [id, version] : versions_) {
+    if (id != 0) all.insert(all.end(), id / kVersionsPerBlock);
+    if (all.size() > rewritten_max) return blocks;
+  }
+  blocks.merge(all);
   return blocks;
 }
 
-std::set<uint64_t> Forest::take_changed_object_blocks() {
+std::set<uint64_t> Forest::take_object_blocks(size_t rewritten_max) {
   std::set<uint64_t> blocks;
   for (const ObjectId id : changed_objects_) blocks.insert(id / kObjectsPerBlock);
   changed_objects_.clear();
+  std::set<uint64_t> all;
+  for (const auto& [id, volume] : by_id_) all.insert(all.end(), id / kObjectsPerBlock);
+  for (const auto& [id, snapshot] : snapshots_) {
+    all.insert(id / kObjectsPerBlock);
+    if (all.size() > rewritten_max) return blocks;
+  }
+  if (all.size() <= rewritten_max) blocks.merge(all);
   return blocks;
+}
+
+std::string name_of(const Version& version) {
+  if (version.volume != nullptr) return "volume \"" + version.volume->name + "\"";
+  if (!version.names.empty()) {
+    const Snapshot& snapshot = *version.names.front();
+    return "snapshot \"" + snapshot.volume->name + "@" + snapshot.suffix + "\"";
+  }
+  const Version* below = &version;
+  while (below->state == State::zombie && !below->children.empty()) {
+    below = below->children.front();
+  }
+  if (below == &version || below->state == State::zombie) return "something destroyed";
+  return "something destroyed that " + name_of(*below) + " comes from";
+}
+
+void add_names(const Version& version, std::vector<std::string>& names) {
+  if (version.volume != nullptr) names.push_back(version.volume->name);
+  for (const Snapshot* snapshot : version.names) {
+    names.push_back(snapshot->volume->name + "@" + snapshot->suffix);
+  }
 }
 
 }  // namespace vellum::store

@@ -101,6 +101,11 @@ inline bool is_destroyed(const Snapshot& snapshot) {
   return snapshot.gone || snapshot.eradicate_at || is_destroyed(*snapshot.volume);
 }
 
+// "snapshot \"db@3\"", or what a version without a name is.
+std::string name_of(const Version& version);
+// Those of the volume and of all snapshots that refer to it.
+void add_names(const Version& version, std::vector<std::string>& names);
+
 class Forest {
  public:
   explicit Forest(NodeCache& nodes);
@@ -223,9 +228,10 @@ class Forest {
   bool load_object(const std::byte* from);
   bool link(VersionId next_version, ObjectId next_object);
 
-  // Table blocks (indices in their areas) that changed since they were last taken.
-  std::set<uint64_t> take_changed_version_blocks();
-  std::set<uint64_t> take_changed_object_blocks();
+  // Table blocks (indices in their areas) that changed since they were last taken; and all others
+  // too, if there are at most so many.
+  std::set<uint64_t> take_version_blocks(size_t rewritten_max);
+  std::set<uint64_t> take_object_blocks(size_t rewritten_max);
   // The records of one table block. The roots are copied out, since they may have no address yet.
   struct RootPlace {
     VersionId version;

@@ -54,7 +54,7 @@ void Forest::store_versions(uint64_t block, Page& page, std::vector<RootPlace>& 
     to[26] = static_cast<std::byte>(version.cursor.level);
     store_le32(to + 28, version.charged_to != nullptr ? version.charged_to->id : 0);
     store_le64(to + 32, version.cursor.end);
-    store_le64(to + 40, version.owned);
+    store_le64(to + kOwnedAt, version.owned);
     const bool counted = version.counted_to == kTreeBlocks;
     store_le64(to + 48, counted ? version.referenced + 1 : 0);
   }
@@ -195,6 +195,8 @@ bool Forest::link(VersionId next_version, ObjectId next_object) {
     head->debtors.push_back(&zombie);
   }
   for (const auto& [id, version] : versions_) {
+    const bool has_name = version->volume != nullptr || !version->names.empty();
+    if (id != 0 && has_name != (version->state != State::zombie)) return false;
     classify(*version);
     version->released = 1;  // what was counted is forgotten
     if (id != 0 && version->state != State::zombie) {

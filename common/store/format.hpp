@@ -51,7 +51,7 @@ enum class Area : uint64_t {
   detached,
   answers
 };
-inline constexpr size_t kVersionRecord = 64;
+inline constexpr size_t kVersionRecord = 64, kOwnedAt = 40;  // bytes
 inline constexpr size_t kVersionsPerBlock = kBlockSize / kVersionRecord;
 inline constexpr size_t kObjectRecord = 256;
 inline constexpr size_t kObjectsPerBlock = kBlockSize / kObjectRecord;
@@ -60,6 +60,9 @@ inline constexpr size_t kAnswerSlotBlocks = 32;
 inline constexpr size_t kAnswerTextMax = 120 << 10;
 inline constexpr uint64_t kRegionBlocksMax = kBlockSize * 8;
 
+// Of each area but bitmaps and answers, a checkpoint writes all table blocks if they are no more.
+// Then it shares none of them with the one before, which damage to either leaves whole.
+inline constexpr size_t kTablesRewrittenMax = 256;
 constexpr uint64_t system_block(Area area, uint64_t index) {
   return (static_cast<uint64_t>(area) << 32) + index;
 }

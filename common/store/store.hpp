@@ -264,9 +264,13 @@ class Store {
 struct CheckReport {
   std::vector<std::string> errors;  // the first 100
   uint64_t errors_total = 0;
+  std::vector<std::string> notes;  // that the next one to serve the store puts right by itself
   uint64_t versions = 0, volumes = 0, snapshots = 0;
   uint64_t nodes = 0, data_blocks = 0, system_blocks = 0;  // visited
-  uint64_t allocated_blocks = 0;
+  uint64_t allocated_blocks = 0;                           // in bitmaps that can be read
+  uint64_t unreadable_nodes = 0, damaged_data_blocks = 0;  // the latter if the data was read
+  uint64_t unreached_blocks = 0;                           // allocated, and nothing leads to them
+  uint64_t unallocated_blocks = 0, doubly_reached_blocks = 0;
   uint64_t hidden_data_blocks = 0;  // that only zombies hold; counted if the data was read
   std::vector<SpaceInfo> space;     // of all volumes and snapshots, if asked for
 };
@@ -277,7 +281,18 @@ struct CheckOptions {
 };
 
 // Checks a store at rest, without changing it: replays the journal in memory, walks every version
-// through pointers of its own, and compares with the bitmaps and `owned`.
+// through pointers of its own, and compares with the bitmaps and `owned`. Goes on behind damage.
 Result<CheckReport> check(disk::Disk& disk, const Options& options, const CheckOptions& what);
+
+struct RepairReport {
+  std::vector<std::string> done;  // empty: nothing was to be done, and nothing was written
+  CheckReport after;
+};
+
+// Puts right what can be, in a store at rest: the superblocks, what the journal still holds, and
+// bitmaps, counts and charges, all written anew from what the versions reach. What was lost stays
+// lost, and is in `after`. Each step leaves a store that can be opened. Errors: no_space, where
+// there is none to write the tables anew; those of opening a store and of the disk.
+Result<RepairReport> repair(disk::Disk& disk, const Options& options, const CheckOptions& what);
 
 }  // namespace vellum::store

@@ -163,6 +163,7 @@ Result<FoundSuperblock> find_superblock(disk::Disk& disk) {
                      " bytes. Make one with `vellum init` or `vellumd --create`"};
   }
   std::optional<FoundSuperblock> best;
+  std::vector<size_t> damaged;
   SlotState worst_hint = SlotState::foreign;
   for (size_t slot = 0; slot < kSuperblockSlots; slot++) {
     Page page;
@@ -171,10 +172,16 @@ Result<FoundSuperblock> find_superblock(disk::Disk& disk) {
     found.slot = slot;
     const SlotState state = parse(page, found);
     worst_hint = std::max(worst_hint, state);
-    if (state != SlotState::valid) continue;
+    if (state != SlotState::valid) {
+      damaged.push_back(slot);
+      continue;
+    }
     if (!best || found.superblock.sequence > best->superblock.sequence) best = found;
   }
-  if (best) return *best;
+  if (best) {
+    best->damaged_slots = std::move(damaged);
+    return *best;
+  }
   switch (worst_hint) {
     case SlotState::other_version:
       return Error{Errc::incompatible, disk.name() + " is a Vellum store of another format than " +
@@ -198,6 +205,16 @@ Result<void> write_superblock(disk::Disk& disk, const Superblock& superblock, si
   Page page;
   store_superblock(superblock, page);
   return disk.write(slot * kSlotStride, std::span<const std::byte>(page));
+}
+
+// Into one slot, synced, before the others: a crash never meets two half-written slots.
+Result<void> write_all_slots(disk::Disk& disk, const Superblock& superblock, size_t first) {
+  TRY(write_superblock(disk, superblock, first));
+  TRY(disk.sync());
+  for (size_t i = 1; i < kSuperblockSlots; i++) {
+    TRY(write_superblock(disk, superblock, (first + i) % kSuperblockSlots));
+  }
+  return disk.sync();
 }
 
 }  // namespace vellum::store

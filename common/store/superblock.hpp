@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "common/base/result.hpp"
 #include "common/disk/disk.hpp"
@@ -53,10 +54,14 @@ struct FoundSuperblock {
   Superblock superblock;
   size_t slot = 0;
   bool read_only = false;  // features that only a reader can cope with
+  std::vector<size_t> damaged_slots;
 };
 // The newest valid one. The error says what this disk is instead of a store.
 Result<FoundSuperblock> find_superblock(disk::Disk& disk);
 
 Result<void> write_superblock(disk::Disk& disk, const Superblock& superblock, size_t slot);
+
+// Into all slots, from `first` on; durable when it returns.
+Result<void> write_all_slots(disk::Disk& disk, const Superblock& superblock, size_t first);
 
 }  // namespace vellum::store

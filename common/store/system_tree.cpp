@@ -18,24 +18,34 @@ Result<Page> SystemTree::read(uint64_t block) const {
   return page;
 }
 
-Result<void> SystemTree::walk(const Entry& entry, unsigned level, uint64_t base, uint64_t first,
-                              uint64_t last, const Visitor& visit) const {
-  if (entry.is_hole() || base > last || base + span_blocks(level) <= first) return {};
+Result<void> SystemTree::walk(const Entry& entry, unsigned level, uint64_t base,
+                              const AreaWalk& in) const {
+  const uint64_t end = base + span_blocks(level);
+  if (entry.is_hole() || base > in.last || end <= in.first) return {};
+  const auto skip = [&](const Error& error) -> Result<void> {
+    if (!in.on_damage) return error;
+    const uint64_t from = std::max(base, in.first);
+    in.on_damage(from - in.first, std::min(end, in.last + 1) - from, error);
+    return {};
+  };
   if (level == 0) {
     Page page;
-    TRY(read_block(disk_, entry, "a table block", page));
-    return visit(base - first, page);
+    const auto read = read_block(disk_, entry, "a table block", page);
+    if (!read.ok()) return skip(read.error());
+    return in.visit(base - in.first, page);
   }
-  TRY_ASSIGN(const Pointers pointers, read_node(disk_, entry, level, limits_));
+  const auto pointers = read_node(disk_, entry, level, limits_);
+  if (!pointers.ok()) return skip(pointers.error());
   for (size_t i = 0; i < kFanout; i++) {
-    TRY(walk(pointers[i], level - 1, base + i * span_blocks(level - 1), first, last, visit));
+    TRY(walk((*pointers)[i], level - 1, base + i * span_blocks(level - 1), in));
   }
   return {};
 }
 
-Result<void> SystemTree::for_each(Area area, const Visitor& visit) const {
+Result<void> SystemTree::for_each(Area area, const Visitor& visit,
+                                  const OnDamage& on_damage) const {
   const uint64_t first = system_block(area, 0);
-  return walk(root_, kLevels, 0, first, first + (uint64_t{1} << 32) - 1, visit);
+  return walk(root_, kLevels, 0, {first, first + (uint64_t{1} << 32) - 1, visit, on_damage});
 }
 
 Result<void> SystemTree::compare(const Entry& mine, const Entry& other, unsigned level,
@@ -65,19 +75,33 @@ Result<void> SystemTree::differing(const SystemTree& other, Area area,
   return compare(root_, other.root_, kLevels, 0, system_block(area, 0), visit);
 }
 
-Result<void> SystemTree::addresses(const Entry& entry, unsigned level,
-                                   const std::function<void(uint64_t)>& visit) const {
-  if (entry.is_hole()) return {};
+void SystemTree::addresses(const Entry& entry, unsigned level,
+                           const std::function<void(uint64_t)>& visit) const {
+  if (entry.is_hole()) return;
   visit(entry.block());
-  if (level == 0) return {};
-  TRY_ASSIGN(const Pointers pointers, read_node(disk_, entry, level, limits_));
-  for (const Entry& pointer : pointers) TRY(addresses(pointer, level - 1, visit));
-  return {};
+  if (level == 0) return;
+  const auto pointers = read_node(disk_, entry, level, limits_);
+  if (!pointers.ok()) return;
+  for (const Entry& pointer : *pointers) addresses(pointer, level - 1, visit);
 }
 
-Result<void> SystemTree::for_each_address(const std::function<void(uint64_t)>& visit) const {
-  return addresses(root_, kLevels, visit);
+void SystemTree::for_each_address(const std::function<void(uint64_t)>& visit) const {
+  addresses(root_, kLevels, visit);
 }
+
+namespace {
+
+// The others are written whole.
+bool is_edited(uint64_t block) {
+  return block >= system_block(Area::bitmaps, 0) && block < system_block(Area::segments, 0);
+}
+
+// Answers go with a damaged node; what was beneath it stays allocated.
+bool may_be_lost(uint64_t block, unsigned level) {
+  return block >= system_block(Area::answers, 0) && span_blocks(level) <= system_block(Area{1}, 0);
+}
+
+}  // namespace
 
 Result<void> SystemUpdate::touch(uint64_t block, bool becomes_hole, std::vector<uint64_t>& freed) {
   if (leaves_.contains(block)) return {};
@@ -88,7 +112,9 @@ Result<void> SystemUpdate::touch(uint64_t block, bool becomes_hole, std::vector<
     if (node == nodes_.end()) {
       Pointers pointers{};
       if (!entry.is_hole()) {
-        TRY_ASSIGN(pointers, read_node(tree_.disk_, entry, level, tree_.limits_));
+        const auto read = read_node(tree_.disk_, entry, level, tree_.limits_);
+        if (!read.ok() && !may_be_lost(block, level)) return read.error();
+        if (read.ok()) pointers = *read;
         freed.push_back(entry.block());
       }
       node = nodes_.emplace(place, pointers).first;
@@ -139,7 +165,9 @@ Result<void> SystemUpdate::write_leaves(BlockSupply& supply, const Content& cont
       }
       Page& page = pages[used++];
       page.fill(std::byte{0});
-      if (!leaf.old.is_hole()) TRY(read_block(tree_.disk_, leaf.old, "a table block", page));
+      if (!leaf.old.is_hole() && is_edited(block)) {
+        TRY(read_block(tree_.disk_, leaf.old, "a table block", page));
+      }
       TRY(content(block, page));
       const uint64_t address = supply.next();
       TRY(writer.add(address, page));

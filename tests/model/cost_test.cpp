@@ -3,6 +3,9 @@
 // What calls cost, counted in I/Os on the simulated disk: the same with many snapshots as with none
 // (P7), and the same for a large volume as for a small one (P8); and the memory that it takes
 // (P12).
+#include <chrono>
+#include <thread>
+
 #include "tests/model/store_fixture.hpp"
 
 namespace vellum::support {
@@ -181,6 +184,29 @@ TEST_F(Cost, OfATrimDoesNotDependOnWhatIsTrimmed) {  // P8
     EXPECT_EQ(store_->info().zombies, 0u);
   }
   EXPECT_LE(reads[1].calls, reads[0].calls + 4);
+}
+
+// What a checkpoint rewrites and frees itself is no reason for the next one.
+TEST_F(Cost, OfAStoreThatNobodyUsesIsNothing) {
+  ASSERT_TRUE(store_->close().ok());
+  store_.reset();
+  store::Options served = options();
+  served.background = true;
+  served.cache_bytes = 64 << 20;
+  store_ = std::move(store::Store::open(*disk_, served)).value();
+  create("v");
+  for (uint64_t i = 0; i < 4000; ++i) {
+    write("v", i, i % 256 * kBlock, kBlock);
+    snap("v", "s" + std::to_string(i));
+  }
+  constexpr int kRounds = 5;
+  int round = 0;
+  for (bool quiet = false; !quiet && round < kRounds; ++round) {
+    const CallCount written =
+        cost_of(Call::write, [] { std::this_thread::sleep_for(std::chrono::seconds(8)); });
+    quiet = written.calls == 0;
+  }
+  EXPECT_LT(round, kRounds);
 }
 
 TEST_F(Cost, OfMemoryStaysInsideTheBudget) {  // P12

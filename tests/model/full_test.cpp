@@ -137,10 +137,9 @@ TEST(FullStore, IsReclaimedAcrossManyRegions) {
   const uint64_t written = fill("v");
   EXPECT_LT(written, kBlocks);
   ASSERT_TRUE(store->destroy_volume("v", false).ok());
-  for (bool more = true; more;) {
+  while (store->info().waiting_for_reclaim > 0) {
     const auto step = store->reclaim_step();
     ASSERT_TRUE(step.ok()) << step.error().message;
-    more = *step;
     const Result<void> done = store->checkpoint();
     ASSERT_TRUE(done.ok()) << done.error().message;
   }
