@@ -22,6 +22,7 @@ constexpr uint64_t kBlockSize = 4096;
 struct CheckOptions {
   std::string path;
   bool data = false;
+  bool repair = false;
 };
 
 struct InitOptions {
@@ -51,13 +52,19 @@ json json_of(const std::string& path, const store::CheckReport& report) {
           {"sound", report.errors_total == 0},
           {"errors_total", report.errors_total},
           {"errors", report.errors},
+          {"notes", report.notes},
           {"volumes", report.volumes},
           {"snapshots", report.snapshots},
           {"versions", report.versions},
           {"nodes", report.nodes},
           {"data_blocks", report.data_blocks},
           {"system_blocks", report.system_blocks},
-          {"allocated_blocks", report.allocated_blocks}};
+          {"allocated_blocks", report.allocated_blocks},
+          {"unreadable_nodes", report.unreadable_nodes},
+          {"damaged_data_blocks", report.damaged_data_blocks},
+          {"unreached_blocks", report.unreached_blocks},
+          {"unallocated_blocks", report.unallocated_blocks},
+          {"doubly_reached_blocks", report.doubly_reached_blocks}};
 }
 
 void print_report(const std::string& path, const store::CheckReport& report) {
@@ -65,6 +72,7 @@ void print_report(const std::string& path, const store::CheckReport& report) {
   if (report.errors_total > report.errors.size()) {
     print_line("and " + counted(report.errors_total - report.errors.size(), "error") + " more");
   }
+  for (const std::string& note : report.notes) print_line("note: " + note);
   const auto blocks = [](uint64_t count) {
     return std::to_string(count) + " (" + format_size(count * kBlockSize) + ")";
   };
@@ -78,24 +86,48 @@ void print_report(const std::string& path, const store::CheckReport& report) {
          {"allocated", blocks(report.allocated_blocks)}});
 }
 
-Result<void> check(const Program& program, const CheckOptions& options) {
-  TRY_ASSIGN(const auto disk, disk::FileDisk::open(options.path, disk::OpenMode::inspect));
-  TRY_ASSIGN(const store::CheckReport report,
-             store::check(*disk, store_options(), {.read_data = options.data}));
+// What the administrator of a damaged store can do next.
+std::string way_out(const store::CheckReport& report, bool was_repaired) {
+  if (!was_repaired) return "; vellum check --repair puts right what can be";
+  const bool is_lost = report.unreadable_nodes + report.damaged_data_blocks > 0;
+  return is_lost ? "; what is named above is lost: copy off the rest of those volumes and "
+                   "snapshots, eradicate them, and repair again"
+                 : "; copy off what can still be read";
+}
+
+Result<void> print_check(const Program& program, const CheckOptions& options,
+                         const store::CheckReport& report, const std::vector<std::string>& done) {
   if (program.json) {
-    print_json(json_of(options.path, report));
+    json result = json_of(options.path, report);
+    if (options.repair) result["repaired"] = done;
+    print_json(result);
   } else {
+    for (const std::string& step : done) print_line("repaired: " + step);
     print_report(options.path, report);
   }
   if (report.errors_total > 0) {
     return Error{Errc::corrupt, options.path +
                                     " is damaged: " + counted(report.errors_total, "error") +
-                                    "; copy off what can still be read"};
+                                    way_out(report, options.repair)};
   }
-  if (!program.json) {
-    print_line(options.data ? "sound" : "sound; --data would read every block of data as well");
-  }
+  if (program.json) return {};
+  const std::string sound = options.repair && done.empty() ? "sound; nothing to repair" : "sound";
+  print_line(options.data ? sound : sound + "; --data would read every block of data as well");
   return {};
+}
+
+Result<void> check(const Program& program, const CheckOptions& options) {
+  const auto mode = options.repair ? disk::OpenMode::existing : disk::OpenMode::inspect;
+  TRY_ASSIGN(const auto disk, disk::FileDisk::open(options.path, mode));
+  const store::CheckOptions what{.read_data = options.data};
+  store::Options quiet = store_options();  // the report has it all
+  quiet.log = nullptr;
+  if (options.repair) {
+    TRY_ASSIGN(const auto repaired, store::repair(*disk, quiet, what));
+    return print_check(program, options, repaired.after, repaired.done);
+  }
+  TRY_ASSIGN(const auto report, store::check(*disk, quiet, what));
+  return print_check(program, options, report, {});
 }
 
 Result<NewVolume> new_volume(const std::string& text) {
@@ -195,6 +227,8 @@ void add_offline_commands(CLI::App& app, Program& program) {
   CLI::App& sound = *app.add_subcommand("check", "Check a store that nobody serves");
   sound.add_option("STORE", checked->path, "A file or block device")->required();
   sound.add_flag("--data", checked->data, "Read all data and compare its checksums");
+  sound.add_flag("--repair", checked->repair,
+                 "Make bitmaps, counts and superblocks anew from what is in use; says what it did");
   on_parsed(sound, program, checked, check);
 
   auto made = std::make_shared<InitOptions>();
