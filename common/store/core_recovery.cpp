@@ -206,7 +206,7 @@ Result<void> Core::replay_step(Lock& lock, const ReclaimStepPiece& step) {
   }
   for (;;) {
     std::optional<Missing> unreadable;
-    const auto stepped = with_nodes(
+    auto stepped = with_nodes(
         lock, Wait::allowed, {"the journal", version},
         [&](MissingNodes& missing) {
           while (version->cursor < reached) {

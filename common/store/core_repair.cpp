@@ -161,7 +161,7 @@ Result<std::vector<std::string>> Core::repair() {
                    format_size(superblock_.region_size));
   }
   if (!checker.map_is_whole()) {
-    done.push_back(
+    done.emplace_back(
         "nothing is freed while a part of the map cannot be read; destroy what reads it, and "
         "repair again");
   } else if (checker.report.unreached_blocks > 0) {

@@ -175,10 +175,10 @@ class Daemon:
             assert code == 0, f"vellumd ended with {code}:\n{self.log()}"
 
 
-def run(*command, timeout=300, expect=0, text=True, **more):
+def run(*command, timeout=300, expect=0, text=True, stderr=subprocess.PIPE, **more):
     """Runs a command to its end and returns its stdout; any other exit code fails the case."""
     done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL, text=text,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, **more)
+                          stdout=subprocess.PIPE, stderr=stderr, timeout=timeout, **more)
     assert done.returncode == expect, (
         f"{' '.join(map(str, command))}: exit code {done.returncode}, not {expect}\n"
         f"{done.stdout}\n{done.stderr}")
