@@ -11,22 +11,6 @@ namespace {
 
 constexpr uint64_t kMisdirectedBy = 1 << 20;
 
-uint64_t total_bytes(std::span<const iovec> parts) {
-  uint64_t total = 0;
-  for (const iovec& part : parts) total += part.iov_len;
-  return total;
-}
-
-std::vector<std::byte> flatten(std::span<const iovec> parts) {
-  std::vector<std::byte> flat;
-  flat.reserve(total_bytes(parts));
-  for (const iovec& part : parts) {
-    const auto* begin = static_cast<const std::byte*>(part.iov_base);
-    flat.insert(flat.end(), begin, begin + part.iov_len);
-  }
-  return flat;
-}
-
 }  // namespace
 
 // -- Admission: numbers, power, faults -----------------------------------------------------------
@@ -97,7 +81,7 @@ bool SimulatedDisk::has_room(uint64_t offset, uint64_t length) const {
 
 // -- Content -------------------------------------------------------------------------------------
 
-SimulatedDisk::BlockPointer SimulatedDisk::visible(uint64_t index) const {
+BlockPointer SimulatedDisk::visible(uint64_t index) const {
   if (auto found = unsynced_.find(index); found != unsynced_.end())
     return found->second.back().data;
   auto found = durable_.find(index);
@@ -112,13 +96,9 @@ void SimulatedDisk::store(uint64_t index, BlockPointer data) {
 
 void SimulatedDisk::store_parts(uint64_t offset, std::span<const iovec> parts,
                                 uint64_t blocks_max) {
-  const std::vector<std::byte> flat = flatten(parts);
-  const uint64_t blocks = std::min<uint64_t>(flat.size() / kBlockBytes, blocks_max);
-  for (uint64_t i = 0; i < blocks; ++i) {
-    auto block = std::make_shared<Block>();
-    std::memcpy(block->data(), flat.data() + i * kBlockBytes, kBlockBytes);
-    store(offset / kBlockBytes + i, std::move(block));
-  }
+  std::vector<BlockPointer> blocks = blocks_of(parts);
+  for (uint64_t i = 0; i < std::min<uint64_t>(blocks.size(), blocks_max); ++i)
+    store(offset / kBlockBytes + i, std::move(blocks[i]));
 }
 
 void SimulatedDisk::make_durable(uint64_t before_sequence) {
@@ -147,20 +127,7 @@ Result<void> SimulatedDisk::read(uint64_t offset, std::span<const iovec> parts, 
     return Error{Errc::would_block, name() + ": not in memory"};
   const Verdict verdict = admit(Call::read, offset, total_bytes(parts));
   if (verdict != Verdict::proceed) return failure(verdict, "read");
-  uint64_t at = offset;
-  for (const iovec& part : parts) {
-    auto* out = static_cast<std::byte*>(part.iov_base);
-    for (size_t done = 0; done < part.iov_len;) {
-      const uint64_t within = at % kBlockBytes;
-      const size_t length = std::min<size_t>(kBlockBytes - within, part.iov_len - done);
-      if (const BlockPointer block = visible(at / kBlockBytes))
-        std::memcpy(out + done, block->data() + within, length);
-      else
-        std::memset(out + done, 0, length);
-      done += length;
-      at += length;
-    }
-  }
+  read_blocks(offset, parts, [this](uint64_t index) { return visible(index); });
   wait_while_stalled(lock, read_stalls_, offset, parts);
   return {};
 }
@@ -233,13 +200,7 @@ Result<void> SimulatedDisk::discard(uint64_t offset, uint64_t length) {
   const Verdict verdict = admit(Call::discard, offset, length);
   if (verdict == Verdict::proceed || verdict == Verdict::power_goes) {
     for (uint64_t at = 0; at < length && inside(offset, length); at += kBlockBytes) {
-      auto garbage = std::make_shared<Block>();
-      Random random(offset + at);
-      for (size_t i = 0; i < kBlockBytes; i += sizeof(uint64_t)) {
-        const uint64_t word = random.next();
-        std::memcpy(garbage->data() + i, &word, sizeof word);
-      }
-      store((offset + at) / kBlockBytes, std::move(garbage));
+      store((offset + at) / kBlockBytes, discarded_block((offset + at) / kBlockBytes));
       occupied_.erase((offset + at) / kBlockBytes);
     }
   }

@@ -31,11 +31,11 @@
 #include <vector>
 
 #include "common/disk/disk.hpp"
+#include "tests/support/blocks.hpp"
 #include "tests/support/random.hpp"
 
 namespace vellum::support {
 
-inline constexpr uint64_t kBlockBytes = 4096;
 inline constexpr uint64_t kSectorBytes = 512;
 
 enum class Call { read, write, sync, prepare, discard, writeback };
@@ -98,6 +98,9 @@ class SimulatedDisk final : public disk::Disk {
   bool has_failed() const;  // any call so far, by power or by a planned fault
   // A new disk, powered and without faults, that holds what a crash at this moment may leave.
   std::unique_ptr<SimulatedDisk> survivor(Survival how, Random& random) const;
+  // For each block that was ever written all that a crash at this moment may leave there, except
+  // torn ones.
+  std::map<uint64_t, std::vector<BlockPointer>> possible() const;
 
   // -- Faults -------------------------------------------------------------------------------------
   void fail(Call kind, uint64_t nth, Fault fault);  // nth call of that kind from now on, from 1
@@ -117,8 +120,6 @@ class SimulatedDisk final : public disk::Disk {
   void release();
 
  private:
-  using Block = std::array<std::byte, kBlockBytes>;
-  using BlockPointer = std::shared_ptr<const Block>;
   struct Version {
     BlockPointer data;
     uint64_t sequence;

@@ -57,8 +57,8 @@ bool SimulatedDisk::power_is_off() const {
   return power_is_off_;
 }
 
-SimulatedDisk::BlockPointer SimulatedDisk::choose(uint64_t index, const Versions& versions,
-                                                  Survival how, Random& random) const {
+BlockPointer SimulatedDisk::choose(uint64_t index, const Versions& versions, Survival how,
+                                   Random& random) const {
   auto found = durable_.find(index);
   BlockPointer durable = found == durable_.end() ? nullptr : found->second;
   auto version = [&](uint64_t i) { return i == 0 ? durable : versions[i - 1].data; };
@@ -97,6 +97,18 @@ std::unique_ptr<SimulatedDisk> SimulatedDisk::survivor(Survival how, Random& ran
   if (grows_)
     for (const auto& [index, block] : left->durable_)
       left->size_bytes_ = std::max(left->size_bytes_, (index + 1) * kBlockBytes);
+  return left;
+}
+
+std::map<uint64_t, std::vector<BlockPointer>> SimulatedDisk::possible() const {
+  std::lock_guard lock(mutex_);
+  std::map<uint64_t, std::vector<BlockPointer>> left;
+  for (const auto& [index, block] : durable_) left[index].push_back(block);
+  for (const auto& [index, versions] : unsynced_) {
+    std::vector<BlockPointer>& blocks = left[index];
+    if (blocks.empty()) blocks.push_back(nullptr);
+    for (const Version& version : versions) blocks.push_back(version.data);
+  }
   return left;
 }
 
