@@ -26,31 +26,52 @@ double number_or_exit(const std::string& name, const char* text) {
   return value;
 }
 
-void set(Arguments& arguments, const std::string& name, const char* text) {
-  const double value = number_or_exit(name, text);
-  if (name == "--seed" || name == "VELLUM_SEED") arguments.seed = static_cast<uint64_t>(value);
-  if (name == "--operations" || name == "VELLUM_OPERATIONS")
-    arguments.operations = static_cast<uint64_t>(value);
-  if (name == "--seconds" || name == "VELLUM_SECONDS") arguments.seconds = value;
+// What has a number, and where it goes; `name` as it is on a command line.
+bool set(Arguments& arguments, const std::string& name, const char* text) {
+  const auto is = [&](const char* known, auto& value) {
+    if (name != known) return false;
+    value = static_cast<uint64_t>(number_or_exit(name, text));
+    return true;
+  };
+  if (name == "--seconds") {
+    arguments.seconds = number_or_exit(name, text);
+    return true;
+  }
+  return is("--seed", arguments.seed) || is("--operations", arguments.operations) ||
+         is("--length", arguments.length) || is("--shard", arguments.shard) ||
+         is("--shards", arguments.shards);
 }
 
 Arguments parse_arguments(int argc, char** argv) {
   Arguments arguments;
-  for (const char* name : {"VELLUM_SEED", "VELLUM_OPERATIONS", "VELLUM_SECONDS"})
-    if (const char* text = std::getenv(name)) set(arguments, name, text);
+  for (const char* name : {"SEED", "OPERATIONS", "SECONDS", "LENGTH", "SHARD", "SHARDS"}) {
+    std::string option = "--";
+    for (const char* at = name; *at != '\0'; ++at) option += static_cast<char>(*at - 'A' + 'a');
+    if (const char* text = std::getenv((std::string("VELLUM_") + name).c_str()))
+      set(arguments, option, text);
+  }
+  arguments.few = std::getenv("VELLUM_FEW") != nullptr;
   arguments.verbose = std::getenv("VELLUM_VERBOSE") != nullptr;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     if (name == "--verbose") {
       arguments.verbose = true;
-    } else if (name == "--seed" || name == "--operations" || name == "--seconds") {
-      set(arguments, name, i + 1 < argc ? argv[++i] : nullptr);
+    } else if (name == "--few") {
+      arguments.few = true;
+    } else if (set(arguments, name, i + 1 < argc ? argv[i + 1] : nullptr)) {
+      ++i;
     } else {
       std::fprintf(stderr,
-                   "unknown argument %s; known: --seed, --operations, --seconds, --verbose\n",
+                   "unknown argument %s; known: --seed, --operations, --seconds, --length, "
+                   "--few, --shard, --shards, --verbose\n",
                    name.c_str());
       std::exit(2);
     }
+  }
+  if (arguments.shard >= arguments.shards) {
+    std::fprintf(stderr, "--shard %lu of --shards %lu: they count from 0\n", arguments.shard,
+                 arguments.shards);
+    std::exit(2);
   }
   return arguments;
 }

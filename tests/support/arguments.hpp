@@ -5,6 +5,10 @@
 //   --seed N        VELLUM_SEED         where to begin, and with --seed alone the only seed
 //   --operations N  VELLUM_OPERATIONS   of each history
 //   --seconds N     VELLUM_SECONDS      go on with further seeds for so long
+//   --length N      VELLUM_LENGTH       of each sequence, where all of a length are tried
+//   --few           VELLUM_FEW          of fewer steps to choose from, likewise
+//   --shard I       VELLUM_SHARD        do this part of all, from 0
+//   --shards N      VELLUM_SHARDS       of so many
 //   --verbose       VELLUM_VERBOSE      print every operation
 #pragma once
 
@@ -18,6 +22,9 @@ struct Arguments {
   std::optional<uint64_t> seed;
   std::optional<uint64_t> operations;
   std::optional<double> seconds;
+  std::optional<uint64_t> length;
+  uint64_t shard = 0, shards = 1;
+  bool few = false;
   bool verbose = false;
 };
 
