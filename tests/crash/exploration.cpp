@@ -39,6 +39,7 @@ double subsets_of(const Left& left) {
 void Exploration::explore(const Left& left, const Candidates& candidates) {
   if (steps_.size() > kStepsMax || blocks_kept_ > kBlocksKeptMax) {
     steps_.clear();
+    observations_.clear();
     blocks_kept_ = 0;
   }
   explore_once(left, candidates, false);
@@ -95,7 +96,7 @@ void Exploration::run(const Left& left) {
   demand(fresh, "after the same readings no more was read, and something before");
 }
 
-Exploration::Outcome Exploration::evaluate(BranchingDisk& disk) const {
+Exploration::Outcome Exploration::evaluate(BranchingDisk& disk) {
   Outcome outcome;
   try {
     int64_t clock = 1700000000000 + 1000000;
@@ -108,7 +109,7 @@ Exploration::Outcome Exploration::evaluate(BranchingDisk& disk) const {
     demand(disk.changes().empty(), "the check has written something");
     const auto store = demand_ok(store::Store::open(disk, options), "open");
     outcome.recovery = disk.changes();
-    outcome.observation = observe(*store, {});
+    outcome.observation = &*observations_.insert(observe(*store, {})).first;
     demand(disk.changes().size() == outcome.recovery.size(), "reading has written something");
   } catch (const Failure& failure) {
     outcome.failure = failure.what();
@@ -122,12 +123,12 @@ void Exploration::judge(Outcome& outcome, const Left& left, const Candidates& ca
   demand(outcome.failure.empty(), decided(left) + outcome.failure);
   const Model* found = nullptr;
   for (size_t i = candidates.size(); i-- > 0 && found == nullptr;)
-    if (difference(outcome.observation, candidates[i]).empty()) found = &candidates[i];
+    if (difference(*outcome.observation, candidates[i]).empty()) found = &candidates[i];
   if (found == nullptr) {
     throw Failure(
         decided(left) + "it is none of the " + std::to_string(candidates.size()) +
-        " states that may be; the newest: " + difference(outcome.observation, candidates.back()) +
-        "; the promised one: " + difference(outcome.observation, candidates.front()));
+        " states that may be; the newest: " + difference(*outcome.observation, candidates.back()) +
+        "; the promised one: " + difference(*outcome.observation, candidates.front()));
   }
   if (in_recovery || std::exchange(outcome.crashed_again, true)) return;
   const std::vector<Change> recovery = std::exchange(outcome.recovery, {});

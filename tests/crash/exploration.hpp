@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <unordered_map>
 
 #include "tests/crash/branching_disk.hpp"
@@ -36,10 +37,10 @@ class Exploration {
 
  private:
   struct Outcome {
-    std::string failure;  // empty: sound and open
-    Observation observation;
-    std::vector<Change> recovery;  // what the open wrote, until that is crashed
-    bool crashed_again = false;    // its recovery has been crashed
+    std::string failure;                       // empty: sound and open
+    const Observation* observation = nullptr;  // one of observations_
+    std::vector<Change> recovery;              // what the open wrote, until that is crashed
+    bool crashed_again = false;                // its recovery has been crashed
   };
   struct Step {  // after certain readings: the next one, or what came of them
     uint64_t index = 0;
@@ -49,7 +50,7 @@ class Exploration {
   void explore_once(const Left& left, const Candidates& candidates, bool in_recovery);
   void visit(uint64_t trace, const Left& left, const Candidates& candidates, bool in_recovery);
   void run(const Left& left);
-  Outcome evaluate(BranchingDisk& disk) const;
+  Outcome evaluate(BranchingDisk& disk);
   void judge(Outcome& outcome, const Left& left, const Candidates& candidates, bool in_recovery);
   void crash_again(std::span<const Change> changes, const Left& left, const Candidates& candidates,
                    const Model& found);
@@ -57,6 +58,7 @@ class Exploration {
 
   const uint64_t disk_bytes_;
   std::unordered_map<uint64_t, Step> steps_;  // by a hash of the readings before it
+  std::set<Observation> observations_;        // far fewer than outcomes
   size_t blocks_kept_ = 0;
   BranchingDisk::Decisions decisions_;
   Totals totals_;

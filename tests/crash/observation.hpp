@@ -19,6 +19,8 @@ struct Seen {
   uint64_t size_bytes = 0;
   std::map<uint64_t, std::vector<std::byte>> blocks;
   std::optional<std::string> parent;
+
+  auto operator<=>(const Seen&) const = default;
 };
 
 struct Observation {
@@ -27,6 +29,8 @@ struct Observation {
   std::map<std::string, Seen> versions;  // volumes and snapshots
   std::map<std::string, std::optional<std::string>> answers;
   int64_t eradication_delay = 0;
+
+  auto operator<=>(const Observation&) const = default;
 };
 
 // All blocks of small volumes; of large ones what the store calls data, and what any candidate
