@@ -54,6 +54,23 @@ class Repair : public Damaged {
     return blocks;
   }
 
+  // Those that both checkpoints have; how many.
+  size_t damage_bitmaps() {
+    const auto newer = blocks_of(superblock().newer), older = blocks_of(superblock().older);
+    size_t damaged = 0;
+    Page page;
+    for (const uint64_t block : newer) {
+      if (!older.contains(block)) continue;
+      EXPECT_TRUE(disk_.read(block * kBlock, page).ok());
+      const bool is_tail = std::any_of(page.begin() + 8, page.end(),
+                                       [](std::byte byte) { return byte != std::byte{0}; });
+      if (is_tail) continue;
+      disk_.flip_bit(block * kBlock + 3, 5);
+      damaged++;
+    }
+    return damaged;
+  }
+
   void expect_sound() {
     const store::CheckReport report = checked();
     EXPECT_TRUE(report.errors.empty()) << report.errors[0];
@@ -191,18 +208,8 @@ TEST_F(Repair, ABitmapIsMadeAnew) {
   write("v", 5, 100 * kBlock, kBlock);
   close();
   const uint64_t allocated = checked().allocated_blocks;
-  const auto newer = blocks_of(superblock().newer), older = blocks_of(superblock().older);
-  std::vector<uint64_t> bitmaps;
-  Page page;
-  for (const uint64_t block : newer) {
-    if (!older.contains(block)) continue;
-    ASSERT_TRUE(disk_.read(block * kBlock, page).ok());
-    const bool is_tail = std::any_of(page.begin() + 8, page.end(),
-                                     [](std::byte byte) { return byte != std::byte{0}; });
-    if (!is_tail) bitmaps.push_back(block);
-  }
-  ASSERT_GE(bitmaps.size(), 2U);
-  for (const uint64_t block : bitmaps) disk_.flip_bit(block * kBlock + 3, 5);
+  const size_t damaged = damage_bitmaps();
+  ASSERT_GE(damaged, 2U);
   EXPECT_TRUE(any_has(checked().errors, "a part of the bitmaps cannot be read"));
   open();
   expect_filled();
@@ -210,8 +217,8 @@ TEST_F(Repair, ABitmapIsMadeAnew) {
   ASSERT_TRUE(store_->flush().ok());
   store_.reset();
   const store::RepairReport report = repaired();
-  EXPECT_TRUE(any_has(report.done, "damaged bitmaps are made anew, of " +
-                                       std::to_string(bitmaps.size()) + " x 256 KiB"));
+  EXPECT_TRUE(any_has(
+      report.done, "damaged bitmaps are made anew, of " + std::to_string(damaged) + " x 256 KiB"));
   expect_sound();
   EXPECT_GE(checked().allocated_blocks, allocated);
   open();
@@ -308,9 +315,17 @@ TEST_F(Repair, WhatWasLostIsNamedAndFreedWithItsReaders) {
   EXPECT_TRUE(any_has(found.errors, "c, v@s: damaged at offset 0 (1 MiB): a map node at byte "));
   EXPECT_TRUE(any_has(found.errors, "v: damaged at offset 0 (1 MiB): a map node at byte "));
   EXPECT_GT(found.unreached_blocks, 40U);
+  damage_bitmaps();
   store::RepairReport report = repaired();
+  EXPECT_TRUE(any_has(report.done, "damaged bitmaps are made anew"));
+  EXPECT_TRUE(any_has(report.done, "nothing is freed while a part of the map cannot be read"));
   EXPECT_EQ(report.after.errors_total, 2U);
-  EXPECT_EQ(allocated(), before) << "nothing is freed";
+  EXPECT_GE(allocated(), before);
+  damage_leaves_over(lost);  // readable again for once: what they lead to was not freed
+  store::CheckReport readable = checked();
+  EXPECT_EQ(readable.unreadable_nodes, 0U);
+  EXPECT_FALSE(any_has(readable.errors, "not allocated"));
+  damage_leaves_over(lost);
   open();
   EXPECT_EQ(read("v", 2 * kMib, 10 * kBlock), pattern(4, 2 * kMib, 10 * kBlock));
   for (const char* name : {"v", "c"}) ASSERT_TRUE(store_->destroy_volume(name, false, true).ok());
@@ -319,7 +334,7 @@ TEST_F(Repair, WhatWasLostIsNamedAndFreedWithItsReaders) {
   settle(*store_);
   EXPECT_EQ(store_->info().zombies, 0U);
   close();
-  EXPECT_EQ(checked().unreached_blocks, found.unreached_blocks + 2);
+  EXPECT_GE(checked().unreached_blocks, found.unreached_blocks + 2);
   report = repaired();
   EXPECT_TRUE(any_has(report.done, "were allocated with nothing leading to them, and are free"));
   expect_sound();
@@ -334,11 +349,11 @@ TEST_F(Repair, SurvivesAPowerFailureAtEachCall) {
   fill();
   settle(*store_);
   write("v", 5, 100 * kBlock, kBlock);
-  const uint64_t lost = address_of(1, 30 * kBlock);
+  const uint64_t lost = address_of(2, 0);  // of v alone
   close();
   damage_leaves_over(lost);
   open();
-  for (const char* name : {"v"}) ASSERT_TRUE(store_->destroy_volume(name, false, true).ok());
+  ASSERT_TRUE(store_->destroy_volume("v", false, true).ok());
   while (*store_->reclaim_step()) {
   }
   write("c", 6, 2 * kMib, 10 * kBlock);
@@ -350,10 +365,14 @@ TEST_F(Repair, SurvivesAPowerFailureAtEachCall) {
     auto disk = disk_.survivor(Survival::everything, random);
     disk->power_off_at(call);
     const auto report = store::repair(*disk, options(), {});
-    if (!disk->power_is_off()) break;
+    if (!disk->power_is_off()) {
+      EXPECT_TRUE(any_has(report->done, "with nothing leading to them, and are free"));
+      break;
+    }
     disk = disk->survivor(Survival::torn_units, random);
     const auto again = store::repair(*disk, options(), {.read_data = true});
     ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_TRUE(again->after.errors.empty()) << again->after.errors[0];
     auto opened = store::Store::open(*disk, options());
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     store_ = std::move(opened).value();
