@@ -104,7 +104,7 @@ class Beginning {
       disk->log_calls(true);  // of the last step alone
       demand(run(life, operations), "it failed without a fault");
     }
-    const Model model = life.driver().model();
+    Model model = life.driver().model();
     if (!is_mine(sequence.size(), number)) return model;
     ++sequences_;
     const std::vector<CallEntry> calls = disk->log();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "common/store/store.hpp"
@@ -20,7 +21,8 @@ struct Seen {
   std::map<uint64_t, std::vector<std::byte>> blocks;
   std::optional<std::string> parent;
 
-  auto operator<=>(const Seen&) const = default;
+  auto fields() const { return std::tie(size_bytes, blocks, parent); }
+  bool operator<(const Seen& other) const { return fields() < other.fields(); }
 };
 
 struct Observation {
@@ -30,7 +32,8 @@ struct Observation {
   std::map<std::string, std::optional<std::string>> answers;
   int64_t eradication_delay = 0;
 
-  auto operator<=>(const Observation&) const = default;
+  auto fields() const { return std::tie(volumes, destroyed, versions, answers, eradication_delay); }
+  bool operator<(const Observation& other) const { return fields() < other.fields(); }
 };
 
 // All blocks of small volumes; of large ones what the store calls data, and what any candidate

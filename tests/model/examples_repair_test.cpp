@@ -107,6 +107,7 @@ class Repair : public Damaged {
     const uint64_t needed = update.blocks_needed();
     ASSERT_LE(needed, freed.size()) << "every one is to be written where it was";
     std::vector<store::Run> runs;
+    runs.reserve(freed.size());
     for (const uint64_t block : freed) runs.push_back({block, 1});
     store::BlockSupply supply(runs);
     const auto root = update.write(supply, [&](uint64_t block, Page& page) -> Result<void> {
