@@ -119,7 +119,7 @@ class Generator {
       default:
         return;
     }
-    if (wants_request_id() && random_.chance(15))
+    if (wants_request_id() && random_.chance(profile_.request_id_percent))
       operation_.request_id = "request-" + std::to_string(operation_.number);
   }
 

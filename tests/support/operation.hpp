@@ -76,6 +76,7 @@ struct Profile {
   uint64_t size_small_bytes = 48 * 4096;
   uint64_t size_large_bytes = 3 << 20;
   unsigned huge_percent = 10;                     // of volumes, up to the largest size there is
+  unsigned request_id_percent = 15;               // of changes that may have one
   unsigned wrong_percent = 4;                     // of operations that must fail
   uint64_t range_bytes = 2 << 20;                 // of a read or a write
   uint64_t zero_range_bytes = uint64_t{1} << 52;  // of a trim or zeroes
