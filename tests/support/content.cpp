@@ -57,9 +57,15 @@ bool is_zero(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
+Content::Blocks& Content::own() {
+  if (blocks_.use_count() > 1) blocks_ = std::make_shared<Blocks>(*blocks_);
+  return *blocks_;
+}
+
 void Content::write(uint64_t tag, uint64_t offset, uint64_t length) {
+  Blocks& blocks = own();
   for_each_block(offset, length, [&](uint64_t index, uint64_t within, uint64_t bytes, uint64_t) {
-    ContentPointer& old = blocks_[index];
+    ContentPointer& old = blocks[index];
     auto fresh = old ? std::make_shared<ContentBlock>(*old) : std::make_shared<ContentBlock>();
     fill_pattern(tag, index * kContentBlockBytes + within,
                  std::span(*fresh).subspan(within, bytes));
@@ -68,18 +74,19 @@ void Content::write(uint64_t tag, uint64_t offset, uint64_t length) {
 }
 
 void Content::zero(uint64_t offset, uint64_t length) {
+  Blocks& blocks = own();
   // The last block is whole if all that the volume has of it is.
   const uint64_t end =
       offset + length == size_bytes_ ? block_count() * kContentBlockBytes : offset + length;
-  auto at = blocks_.lower_bound(offset / kContentBlockBytes);
-  while (at != blocks_.end() && at->first * kContentBlockBytes < end) {
+  auto at = blocks.lower_bound(offset / kContentBlockBytes);
+  while (at != blocks.end() && at->first * kContentBlockBytes < end) {
     const uint64_t base = at->first * kContentBlockBytes;
     const uint64_t from = std::max(base, offset) - base;
     const uint64_t to = std::min(base + kContentBlockBytes, end) - base;
     if (from == to) {
       ++at;
     } else if (to - from == kContentBlockBytes) {
-      at = blocks_.erase(at);
+      at = blocks.erase(at);
     } else {
       auto fresh = std::make_shared<ContentBlock>(*at->second);
       std::fill(fresh->begin() + static_cast<ptrdiff_t>(from),
@@ -109,8 +116,8 @@ void Content::read(uint64_t offset, std::span<std::byte> out) const {
 }
 
 ContentPointer Content::block(uint64_t index) const {
-  auto found = blocks_.find(index);
-  return found == blocks_.end() ? nullptr : found->second;
+  auto found = blocks_->find(index);
+  return found == blocks_->end() ? nullptr : found->second;
 }
 
 bool Content::reads_as_zeros(uint64_t index) const {
@@ -125,12 +132,13 @@ Held Content::held(uint64_t index) const {
 }
 
 const std::pair<const uint64_t, ContentPointer>* Content::next_block(uint64_t index) const {
-  auto found = blocks_.lower_bound(index);
-  return found == blocks_.end() ? nullptr : &*found;
+  auto found = blocks_->lower_bound(index);
+  return found == blocks_->end() ? nullptr : &*found;
 }
 
 bool Content::holds_data_beyond(uint64_t size_bytes) const {
-  for (auto at = blocks_.lower_bound(size_bytes / kContentBlockBytes); at != blocks_.end(); ++at) {
+  for (auto at = blocks_->lower_bound(size_bytes / kContentBlockBytes); at != blocks_->end();
+       ++at) {
     const uint64_t base = at->first * kContentBlockBytes;
     const uint64_t from = std::max(base, size_bytes) - base;
     if (!is_zero(std::span(*at->second).subspan(from))) return true;

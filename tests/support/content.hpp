@@ -38,10 +38,12 @@ enum class Held { nothing, data, either };
 
 class Content {
  public:
+  using Blocks = std::map<uint64_t, ContentPointer>;
+
   explicit Content(uint64_t size_bytes = 0) : size_bytes_(size_bytes) {}
 
   uint64_t size_bytes() const { return size_bytes_; }
-  const std::map<uint64_t, ContentPointer>& blocks() const { return blocks_; }
+  const Blocks& blocks() const { return *blocks_; }
   uint64_t block_count() const {
     return (size_bytes_ + kContentBlockBytes - 1) / kContentBlockBytes;
   }
@@ -63,8 +65,11 @@ class Content {
   std::string difference(uint64_t offset, std::span<const std::byte> got) const;
 
  private:
+  Blocks& own();
+
   uint64_t size_bytes_;
-  std::map<uint64_t, ContentPointer> blocks_;
+  std::shared_ptr<Blocks> blocks_ =
+      std::make_shared<Blocks>();  // shared with copies until a change
 };
 
 bool is_zero(std::span<const std::byte> bytes);
