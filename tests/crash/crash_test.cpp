@@ -17,8 +17,6 @@ namespace {
 constexpr double kDefaultSeconds = 15;
 constexpr uint64_t kCapacityBytes = 64 << 20;
 constexpr uint64_t kPointsMax = 60;  // of crash in a history, a sample if there are more
-constexpr Survival kSurvivals[] = {Survival::nothing, Survival::everything, Survival::all_but_one,
-                                   Survival::whole_units, Survival::torn_units};
 
 struct {
   uint64_t points = 0, states = 0, recoveries = 0;

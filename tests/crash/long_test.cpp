@@ -17,8 +17,6 @@ namespace {
 constexpr uint64_t kDefaultOperations = 100000;
 constexpr uint64_t kCapacityBytes = 512 << 20;
 constexpr uint64_t kLifeMax = 1000;  // operations
-constexpr Survival kSurvivals[] = {Survival::nothing, Survival::everything, Survival::all_but_one,
-                                   Survival::whole_units, Survival::torn_units};
 
 class LongRun {
  public:

@@ -62,6 +62,9 @@ enum class Fault {
 
 // What a crash leaves of the unsynced units; all_but_one: one block is as it was, wherever that is.
 enum class Survival { nothing, everything, all_but_one, whole_units, torn_units };
+inline constexpr Survival kSurvivals[] = {Survival::nothing, Survival::everything,
+                                          Survival::all_but_one, Survival::whole_units,
+                                          Survival::torn_units};
 
 class SimulatedDisk final : public disk::Disk {
  public:
