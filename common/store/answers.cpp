@@ -57,6 +57,12 @@ uint64_t Answers::changed_blocks() const {
 
 std::set<uint32_t> Answers::take_changed_slots() { return std::exchange(changed_, {}); }
 
+std::vector<uint32_t> Answers::used_slots() const {
+  std::vector<uint32_t> used;
+  for (const auto& [slot, answer] : slots_) used.push_back(slot);
+  return used;
+}
+
 size_t Answers::blocks_of(const Answer& answer) {
   const size_t length = kAnswerHeader + answer.request_id.size() + answer.text.size();
   return (length + kBlockSize - 1) / kBlockSize;
@@ -86,15 +92,26 @@ bool Answers::load(uint64_t index, const Page& page) {
 }
 
 void Answers::lose(uint64_t index, uint64_t count) {
-  const uint64_t last = std::min<uint64_t>((index + count - 1) / kAnswerSlotBlocks, kAnswersMax);
-  for (uint64_t slot = index / kAnswerSlotBlocks; slot <= last; slot++) {
-    lost_.insert(static_cast<uint32_t>(slot));
+  is_damaged_ = true;
+  const uint64_t end = std::min(index + count, kAnswersMax * kAnswerSlotBlocks);
+  while (index < end) {
+    lost_.emplace(static_cast<uint32_t>(index / kAnswerSlotBlocks), index % kAnswerSlotBlocks);
+    index = (index / kAnswerSlotBlocks + 1) * kAnswerSlotBlocks;
   }
 }
 
+// A slot may have blocks behind its answer, left from a longer one.
+bool Answers::is_lost(uint32_t slot, const std::vector<std::byte>& bytes) const {
+  const auto lost = lost_.find(slot);
+  if (lost == lost_.end()) return false;
+  const uint64_t length =
+      uint64_t{kAnswerHeader} + load_le32(bytes.data() + 8) + load_le32(bytes.data() + 12);
+  return lost->second * kBlockSize < length;
+}
+
 bool Answers::loaded() {
-  for (const uint32_t slot : std::exchange(lost_, {})) loading_.erase(slot);
   for (const auto& [slot, bytes] : loading_) {
+    if (is_lost(slot, bytes)) continue;
     const auto expires = static_cast<int64_t>(load_le64(bytes.data()));
     const size_t id_length = load_le32(bytes.data() + 8), length = load_le32(bytes.data() + 12);
     if (id_length > kRequestIdLengthMax || length > kAnswerTextMax) return false;
@@ -103,6 +120,7 @@ bool Answers::loaded() {
     execute({slot, expires, std::string(text, id_length), std::string(text + id_length, length)});
   }
   loading_.clear();
+  lost_.clear();
   changed_.clear();
   return true;
 }

@@ -33,10 +33,12 @@ class Answers {
 
   // -- Tables: kAnswerSlotBlocks blocks a slot ---------------------------------------------------
   std::set<uint32_t> take_changed_slots();
-  std::vector<Page> store(uint32_t slot) const;  // as many blocks as it needs
-  bool load(uint64_t index, const Page& page);   // ascending; false: wrong
-  void lose(uint64_t index, uint64_t count);     // blocks that cannot be read, in their order too
-  bool loaded();                                 // after the last
+  std::vector<Page> store(uint32_t slot) const;    // as many blocks as it needs
+  bool load(uint64_t index, const Page& page);     // ascending; false: wrong
+  void lose(uint64_t index, uint64_t count);       // blocks that are damaged, in their order too
+  bool loaded();                                   // after the last
+  bool is_damaged() const { return is_damaged_; }  // lose() was called
+  std::vector<uint32_t> used_slots() const;        // ascending
 
  private:
   struct Answer {
@@ -44,12 +46,14 @@ class Answers {
     std::string request_id, text;
   };
   static size_t blocks_of(const Answer& answer);
+  bool is_lost(uint32_t slot, const std::vector<std::byte>& bytes) const;
   std::map<uint32_t, Answer> slots_;
   std::unordered_map<std::string, uint32_t> by_request_;
   size_t text_bytes_ = 0;
   std::set<uint32_t> changed_;
   std::map<uint32_t, std::vector<std::byte>> loading_;
-  std::set<uint32_t> lost_;
+  std::map<uint32_t, uint64_t> lost_;  // by slot, the first of its blocks that is damaged
+  bool is_damaged_ = false;
 };
 
 }  // namespace vellum::store

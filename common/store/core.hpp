@@ -221,6 +221,7 @@ class Core {
   Result<void> load(const CheckpointRecord& checkpoint, const SystemTree& tree,
                     uint64_t regions_min);
   Result<void> replay();
+  Result<void> load_answers(const SystemTree& tree);
   Result<bool> data_is_sound(std::span<const Piece> pieces);
   void leave_out(const Error& why);
   bool is_node_of(const Version& version, const Missing& unreadable);
@@ -439,8 +440,7 @@ class Core {
   const Options options_;
   Superblock superblock_;  // as last written
   size_t superblock_slot_ = 0;
-  // What opening it met.
-  std::vector<std::string> findings_;
+  std::vector<std::string> findings_;  // what opening it met
   std::vector<size_t> damaged_slots_;  // of superblocks
   bool leaves_out_ = false, has_left_out_ = false;
 

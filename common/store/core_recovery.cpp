@@ -79,17 +79,7 @@ Result<void> Core::load(const CheckpointRecord& checkpoint, const SystemTree& tr
   if (!forest_.link(checkpoint.next_version, checkpoint.next_object)) {
     return damaged("versions and names do not fit together");
   }
-  TRY(tree.for_each(
-      Area::answers,
-      [&](uint64_t index, const Page& page) -> Result<void> {
-        if (!answers_.load(index, page)) return damaged("an answer is wrong");
-        return {};
-      },
-      [&](uint64_t index, uint64_t count, const Error& error) {
-        answers_.lose(index, count);
-        find("answers kept for requests are lost: " + error.message);
-      }));
-  if (!answers_.loaded()) return damaged("an answer is wrong");
+  TRY(load_answers(tree));
   const uint64_t region_blocks = superblock_.region_size / kBlockSize;
   const uint64_t regions = (limits.end_block + region_blocks - 1) / region_blocks;
   std::vector<uint32_t> counts(regions_min);
@@ -115,6 +105,29 @@ Result<void> Core::load(const CheckpointRecord& checkpoint, const SystemTree& tr
   return {};
 }
 
+// A request whose answer is lost would be carried out again if it is repeated. Hence only what is
+// damaged in both checkpoints is, never what the disk fails to read.
+Result<void> Core::load_answers(const SystemTree& tree) {
+  Result<void> unreadable;
+  TRY(tree.for_each(
+      Area::answers,
+      [&](uint64_t index, const Page& page) -> Result<void> {
+        if (!answers_.load(index, page)) return damaged("an answer is wrong");
+        return {};
+      },
+      [&](uint64_t index, uint64_t count, const Error& error) {
+        if (!leaves_out_ || error.code != Errc::corrupt) {
+          unreadable = error;
+          return;
+        }
+        answers_.lose(index, count);
+        find("answers kept for requests are lost: " + error.message);
+      }));
+  TRY(unreadable);
+  return answers_.loaded() ? Result<void>() : damaged("an answer is wrong");
+}
+
+// Of data that the disk fails to read nothing is known: it stays, and whoever reads it is told.
 Result<bool> Core::data_is_sound(std::span<const Piece> pieces) {
   for (const Piece& piece : pieces) {
     const auto* write = std::get_if<WritePiece>(&piece);
@@ -124,8 +137,12 @@ Result<bool> Core::data_is_sound(std::span<const Piece> pieces) {
       if (run.end() > superblock_.limits().end_block) return false;
       std::vector<std::byte> data(run.count * kBlockSize);
       const auto read = disk_.read(run.block * kBlockSize, std::span(data));
-      if (!read.ok() && leaves_out_) return false;
-      if (!read.ok()) return read.error();
+      if (!read.ok() && leaves_out_) {
+        find("not known to be whole: " + read.error().message);
+        crc += run.count;
+        continue;
+      }
+      TRY(read);
       for (uint64_t i = 0; i < run.count; i++, crc++) {
         if (crc32c(std::span(data).subspan(i * kBlockSize, kBlockSize)) != write->crcs[crc]) {
           return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Repair: bitmaps, counts and charges are made anew from what the versions reach. At rest only.
+#include <map>
 #include <set>
 #include <utility>
 
@@ -53,11 +54,17 @@ Result<Entry> Core::write_new_tables(const Checker& checker, BlockSet& used) {
   const SystemTree nothing(disk_, limits, Entry());
   SystemUpdate update(nothing);
   std::vector<uint64_t> none;
-  for (const Area area : {Area::versions, Area::objects, Area::answers}) {
+  for (const Area area : {Area::versions, Area::objects}) {
     TRY(system_tree_->for_each(area, [&](uint64_t index, const Page& /*page*/) {
       return update.touch(system_block(area, index), false, none);
     }));
   }
+  std::map<uint64_t, Page> answers;
+  for (const uint32_t slot : answers_.used_slots()) {
+    uint64_t block = system_block(Area::answers, uint64_t{slot} * kAnswerSlotBlocks);
+    for (const Page& page : answers_.store(slot)) answers.emplace(block++, page);
+  }
+  for (const auto& [block, page] : answers) TRY(update.touch(block, false, none));
   std::set<uint64_t> regions;
   used.for_each([&](uint64_t block) { regions.insert(block / region_blocks); });
   const auto touch = [&](uint64_t region) -> Result<void> {
@@ -93,6 +100,10 @@ Result<Entry> Core::write_new_tables(const Checker& checker, BlockSet& used) {
       for (size_t i = 0; i < kCountsPerBlock; i++) {
         store_le32(page.data() + i * 4, count_in(used, index * kCountsPerBlock + i));
       }
+      return {};
+    }
+    if (area == Area::answers) {
+      page = answers.at(block);
       return {};
     }
     TRY_ASSIGN(page, system_tree_->read(block));
@@ -149,7 +160,7 @@ Result<std::vector<std::string>> Core::repair() {
   }
   // What the journal holds is to be in the tables. If it holds nothing, no space is needed for it.
   if (journal_->position().sequence != superblock_.newer.position.sequence) TRY(checkpoint());
-  if (!before.tables_are_wrong()) return done;
+  if (!before.tables_are_wrong() && !answers_.is_damaged()) return done;
   TRY_ASSIGN(const Checker checker, survey(false));
   TRY(rebuild(checker));
   if (unallocated > 0) {

@@ -113,7 +113,8 @@ Result<void> SystemUpdate::touch(uint64_t block, bool becomes_hole, std::vector<
       Pointers pointers{};
       if (!entry.is_hole()) {
         const auto read = read_node(tree_.disk_, entry, level, tree_.limits_);
-        if (!read.ok() && !may_be_lost(block, level)) return read.error();
+        const bool is_lost = !read.ok() && read.error().code == Errc::corrupt;
+        if (!read.ok() && !(is_lost && may_be_lost(block, level))) return read.error();
         if (read.ok()) pointers = *read;
         freed.push_back(entry.block());
       }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Examples of damage (P3): what is lost with a block or a node, what is not, and what is said.
+#include <set>
+
 #include "tests/model/damage_fixture.hpp"
 
 namespace vellum::support {
@@ -80,6 +82,41 @@ TEST_F(Damaged, ADiskThatFailsToReadIsNamedAndAskedAgain) {
   EXPECT_EQ(store_->stats().checksum_errors, 0U);
   EXPECT_TRUE(opened->read(0, block).ok());
   EXPECT_EQ(block, pattern(1, 0, kBlock));
+}
+
+// A block that recovery wants to compare, and the disk cannot read any more: what was flushed with
+// it is there.
+TEST_F(Damaged, ABlockThatCannotBeReadCostsOnlyItself) {
+  create("v", 4 * kMib);
+  ASSERT_TRUE(store_->checkpoint().ok());
+  write("v", 1, 0, kBlock);
+  write("v", 2, kMib, kBlock);
+  ASSERT_TRUE(store_->flush().ok());
+  store_.reset();
+  const uint64_t unreadable = address_of(1, 0);
+  std::set<uint64_t> failing;  // numbers of reads, from 1
+  for (bool more = true; more;) {
+    more = false;
+    Random random(1);
+    const auto disk = disk_.survivor(Survival::everything, random);
+    for (const uint64_t number : failing) disk->fail(Call::read, number, Fault::io_error);
+    disk->log_calls(true);
+    auto opened = store::Store::open(*disk, options_with_log());
+    uint64_t number = 0;
+    for (const CallEntry& call : disk->log()) {
+      if (call.kind != Call::read) continue;
+      number++;
+      const bool reads = call.offset <= unreadable && unreadable < call.offset + call.length_bytes;
+      if (reads && failing.insert(number).second) more = true;
+    }
+    if (more) continue;
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    store_ = std::move(opened).value();
+    EXPECT_EQ(read("v", kMib, kBlock), pattern(2, kMib, kBlock));
+    EXPECT_EQ(read("v", 0, kBlock), pattern(1, 0, kBlock)) << "it can be read again";
+    store_.reset();
+  }
+  EXPECT_GE(failing.size(), 2U);
 }
 
 TEST_F(Damaged, DropPassesOverALeaf) {  // P6, but for what the damage hides

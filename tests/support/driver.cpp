@@ -134,7 +134,7 @@ std::optional<Error> Driver::execute(const Operation& operation, Model& after) {
     case Action::checkpoint_step:
       return error_of(store_->checkpoint_step());
     case Action::reclaim_step:
-      return reclaim_step(after);
+      return error_of(reclaim_step(after));
     case Action::repeat_request:
       return repeat_request(operation);
     case Action::reopen:

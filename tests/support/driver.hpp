@@ -53,6 +53,8 @@ class Driver {
   Result<void> close();
   // Closes and runs the checker.
   void close_and_check();
+  // Until reclaim is idle.
+  void reclaim_all();
   // P6: once reclaim is idle nothing is left that only zombies hold, and nothing at all is left
   // once all volumes are gone. Ends with an empty store that is closed.
   void check_reclaim();
@@ -68,7 +70,7 @@ class Driver {
   std::optional<Error> copy_or_revert(const Operation& operation, Model& after);
   std::optional<Error> destroy(const Operation& operation, Model& after);
   std::optional<Error> recover_or_eradicate(const Operation& operation, Model& after);
-  std::optional<Error> reclaim_step(Model& after);
+  Result<bool> reclaim_step(Model& after);  // false: there is nothing left to do
   std::optional<Error> repeat_request(const Operation& operation);
   std::optional<Error> reopen();
   store::CheckReport settle();

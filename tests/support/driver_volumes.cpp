@@ -128,9 +128,9 @@ std::optional<Error> Driver::recover_or_eradicate(const Operation& operation, Mo
 }
 
 // Nothing is eradicated early; what has been is gone from the model, too.
-std::optional<Error> Driver::reclaim_step(Model& after) {
-  const auto stepped = store_->reclaim_step();
-  if (!stepped.ok()) return stepped.error();
+Result<bool> Driver::reclaim_step(Model& after) {
+  auto stepped = store_->reclaim_step();
+  if (!stepped.ok()) return stepped;
   const std::vector<std::string> there = destroyed_in(*store_);
   constexpr int64_t kTicks = 1000;  // of the clock, that one call takes at most
   for (const std::string& name : after.destroyed_names()) {
@@ -142,7 +142,15 @@ std::optional<Error> Driver::reclaim_step(Model& after) {
     demand(due <= clock_, name + " was eradicated early");
     after.forget(name);
   }
-  return std::nullopt;
+  return stepped;
+}
+
+void Driver::reclaim_all() {
+  for (bool more = true; more;) {
+    Model after = model_;
+    more = demand_ok(reclaim_step(after), "reclaim");
+    model_ = after;
+  }
 }
 
 std::optional<Error> Driver::repeat_request(const Operation& operation) {
