@@ -118,7 +118,8 @@ class Export {
   void write(std::span<Write> writes, Wait wait = Wait::allowed);
   Result<void> write(uint64_t offset, std::span<const std::byte> data);  // takes its own ticket
 
-  // The range reads as zeros from now on and holds no space, whole blocks at least.
+  // The range reads as zeros from now on and holds no space, whole blocks at least. A trim may have
+  // no effect, or one on a part, where there is no space for the map that it changes.
   Result<void> trim(Ticket& ticket, uint64_t offset, uint64_t length, Wait wait = Wait::allowed);
   Result<void> write_zeroes(Ticket& ticket, uint64_t offset, uint64_t length,
                             Wait wait = Wait::allowed);

@@ -45,7 +45,7 @@ class Order : public testing::Test {
   std::shared_ptr<store::Export> first_, second_;
 };
 
-TEST_F(Order, GroupSnapshotsAreOnePoint) {  // P5
+TEST_F(Order, GroupSnapshotsAreOnePoint) {  // P5, case 11
   CountedBlocks on_first(kPairs), on_second(kPairs);
   Threads threads;
   for (size_t pair = 0; pair < kPairs; ++pair)

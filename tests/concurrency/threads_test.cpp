@@ -106,37 +106,76 @@ TEST_F(Busy, ReadsSeeWholeAndCurrentBlocks) {
   finish();
 }
 
+// Case 12, case 13, case 14: also of several at once, and across snapshots that are gone.
 TEST_F(Busy, SnapshotsAreOfOneMomentAndDifferencesExact) {
   struct Taken {
     std::string name;
     Values values;
   };
-  auto taken = std::make_shared<std::deque<Taken>>();
-  threads_.start("snapshots", [this, taken, random = Random(21)]() mutable {
-    const Values least = blocks_.acknowledged();
-    const auto info = demand_ok(store_->create_snapshots({"v"}, std::nullopt), "snapshot");
-    const Values most = blocks_.sent();
-    Taken now{info[0].name, {}};
-    now.values = read_values(**store_->open_export(now.name), kBlocks, now.name);
-    demand_between(now.values, least, most, now.name);
-    if (!taken->empty()) {
-      const Taken& before = random.pick(*taken);
-      demand_exact(differing(*store_, now.name, before.name), now.values, before.values);
-      const auto opened = demand_ok(store_->open_export(before.name), "open");
-      demand(read_values(*opened, kBlocks, before.name) == before.values, "a snapshot changed");
-    }
-    taken->push_back(std::move(now));
-    if (taken->size() > 8) {
-      const size_t which = random.below(taken->size());
-      demand_ok(store_->destroy_snapshot((*taken)[which].name), "destroy");
-      taken->erase(taken->begin() + static_cast<ptrdiff_t>(which));
-    }
-  });
+  for (const uint64_t seed : {21, 22, 23}) {
+    auto taken = std::make_shared<std::deque<Taken>>();
+    threads_.start("snapshots", [this, taken, random = Random(seed)]() mutable {
+      const Values least = blocks_.acknowledged();
+      const auto info = demand_ok(store_->create_snapshots({"v"}, std::nullopt), "snapshot");
+      const Values most = blocks_.sent();
+      Taken now{info[0].name, {}};
+      now.values = read_values(**store_->open_export(now.name), kBlocks, now.name);
+      demand_between(now.values, least, most, now.name);
+      if (!taken->empty()) {
+        const Taken& before = random.pick(*taken);
+        demand_exact(differing(*store_, now.name, before.name), now.values, before.values);
+        const auto opened = demand_ok(store_->open_export(before.name), "open");
+        demand(read_values(*opened, kBlocks, before.name) == before.values, "a snapshot changed");
+      }
+      taken->push_back(std::move(now));
+      if (taken->size() > 8) {
+        const size_t which = random.below(taken->size());
+        demand_ok(store_->destroy_snapshot((*taken)[which].name), "destroy");
+        taken->erase(taken->begin() + static_cast<ptrdiff_t>(which));
+      }
+    });
+  }
   threads_.start("lists", [this] {
     for (const auto& info : store_->list_snapshots("v"))
       demand(info.volume == "v", "list_snapshots");
     demand(store_->info().volumes >= 1, "info");
   });
+  finish();
+}
+
+// Case 18: whoever asks right behind a write is told of data, whatever way he asks.
+TEST_F(Busy, WhatIsAcknowledgedIsInEveryMap) {
+  for (const uint64_t seed : {51, 52})
+    threads_.start("asker", [this, random = Random(seed), round = 0, seed]() mutable {
+      const std::string name = "w" + std::to_string(seed) + "-" + std::to_string(round++);
+      demand_ok(store_->create_volume(name, blocks_.size_bytes(), store::Provision::thin), "new");
+      demand_ok(store_->create_snapshots({name}, "empty"), "snapshot");
+      auto opened = demand_ok(store_->open_export(name), "open");
+      for (int i = 0; i < 20; ++i) {
+        const uint64_t at = random.below(kBlocks) * kContentBlockBytes;
+        demand_ok(opened->write(at, pattern(1 + seed, at, kContentBlockBytes)), "write");
+        const auto has_all = [&](const std::vector<store::Extent>& extents) {
+          return extents.size() == 1 && extents[0].offset == at &&
+                 extents[0].length == kContentBlockBytes &&
+                 extents[0].kind == store::ExtentKind::data;
+        };
+        demand(has_all(demand_ok(opened->map(at, kContentBlockBytes, 1), "map")), "map: a hole");
+        const uint64_t block = kContentBlockBytes;
+        const auto map = demand_ok(store_->allocated(name, at, block, block, false), "bitmap");
+        demand(map.allocated_chunks == 1, "bitmap: a hole");
+        const auto unshared =
+            demand_ok(store_->unshared(name, name + "@empty", at, block, block, false), "bitmap");
+        demand(unshared.allocated_chunks == 1, "unshared: a hole");
+        const auto extents = demand_ok(store_->extents(name, at, 1), "extents").extents;
+        demand(!extents.empty() && extents[0].offset == at, "extents: a hole");
+        const auto diff = demand_ok(store_->diff(name, name + "@empty", at, 1), "diff").extents;
+        demand(!diff.empty() && diff[0].offset == at, "diff: a hole");
+      }
+      opened.reset();
+      demand_ok(store_->destroy_volume(name, false, true), "destroy");
+    });
+  threads_.start("flusher", [this] { demand_ok(store_->flush(), "flush"); });
+  threads_.start("checkpoints", [this] { demand_ok(store_->checkpoint(), "checkpoint"); });
   finish();
 }
 

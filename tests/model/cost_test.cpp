@@ -6,51 +6,16 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/model/store_fixture.hpp"
+#include "tests/model/cost_fixture.hpp"
 
 namespace vellum::support {
 
 namespace {
 
-testing::AssertionResult same(const CallCount& one, const CallCount& other) {
-  if (one.calls == other.calls && one.bytes == other.bytes) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << one.calls << " calls of " << one.bytes << " bytes, not "
-                                     << other.calls << " of " << other.bytes;
-}
-
-constexpr uint64_t kTib = uint64_t{1} << 40;
-constexpr uint64_t kBlock = kContentBlockBytes;
 constexpr uint64_t kBlocks = 600;  // of the volume that is written to
 
-class Cost : public StoreTest {
+class Cost : public CostTest {
  protected:
-  void SetUp() override { begin(64 << 20); }
-
-  void begin(uint64_t cache_bytes) {
-    store_.reset();
-    disk_ = std::make_unique<SimulatedDisk>();
-    store::Geometry geometry;
-    geometry.eradication_delay = 0;
-    geometry.capacity = 1024 * kMib;
-    geometry.segment_size = 256 << 10;
-    geometry.region_size = kMib;
-    geometry.journal_size = 4 * kMib;
-    store::Options small = options();
-    small.cache_bytes = cache_bytes;
-    ASSERT_TRUE(store::Store::format(*disk_, geometry, small).ok());
-    auto opened = store::Store::open(*disk_, small);
-    ASSERT_TRUE(opened.ok()) << opened.error().message;
-    store_ = std::move(opened).value();
-  }
-
-  // How many calls of a kind, of how many bytes.
-  CallCount cost_of(Call kind, const std::function<void()>& calls) {
-    const CallCount before = disk_->counts()[static_cast<size_t>(kind)];
-    calls();
-    const CallCount after = disk_->counts()[static_cast<size_t>(kind)];
-    return {after.calls - before.calls, after.bytes - before.bytes};
-  }
-
   void write_some(uint64_t seed, uint64_t writes) {
     Random random(seed);
     auto opened = attach("v");
@@ -82,8 +47,6 @@ class Cost : public StoreTest {
     ASSERT_TRUE(store_->checkpoint().ok());
     read("v", 0, kBlocks * kBlock);
   }
-
-  std::unique_ptr<SimulatedDisk> disk_;
 };
 
 TEST_F(Cost, OfForegroundIoDoesNotDependOnSnapshots) {  // P7
@@ -150,7 +113,7 @@ TEST_F(Cost, OfVolumeCallsDoesNotDependOnTheSizeOfTheVolume) {  // P8
   EXPECT_LE(reads[0].calls, 8u);
 }
 
-TEST_F(Cost, OfDifferencesAndMapsFollowsWhatThereIs) {  // P8
+TEST_F(Cost, OfDifferencesAndMapsFollowsWhatThereIs) {  // P8, case 15
   create("v", 40 * kTib);
   for (uint64_t i = 0; i < 64; ++i) write("v", 1, i * (kTib / 2), kBlock);
   snap("v", "s");

@@ -107,7 +107,7 @@ class Answers : public Damaged {
   std::map<int, std::string> answers_;
 };
 
-// Else a request that is repeated would be carried out twice.
+// Case 10: else a request that is repeated would be carried out twice.
 TEST_F(Answers, NoneIsLostWhenTheDiskFailsToRead) {
   fill();
   for (const uint64_t failures : {1, 2, 8, 100}) {

@@ -18,7 +18,7 @@ using Tickets = StoreTest;
 using Maps = StoreTest;
 using Opening = StoreTest;
 
-TEST_F(Io, IsOfAnyAlignment) {
+TEST_F(Io, IsOfAnyAlignment) {  // case 25
   create("v");
   write("v", 1, 0, 12288);
   write("v", 2, 513, 7000);

@@ -224,7 +224,7 @@ TEST_F(Snapshots, AreNumberedAndNumbersAreNotUsedAgain) {
   EXPECT_EQ((*store_->create_snapshots({"v"}, std::nullopt))[0].name, "v@4");
 }
 
-TEST_F(Snapshots, KnowTheirParentsAndChildrenAfterAnyDelete) {
+TEST_F(Snapshots, KnowTheirParentsAndChildrenAfterAnyDelete) {  // case 9
   create("v");
   write("v", 1, 0, 4096);
   snap("v", "a");

@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t kBlock = kContentBlockBytes;
 
-// P10: one block at a time, so that a write that is refused has changed nothing.
+// P10, case 23: one block at a time, so that a write that is refused has changed nothing.
 TEST(FullStore, StillReadsFlushesAndDeletes) {
   SimulatedDisk disk;
   const store::Geometry geometry = tiny_geometry(8 * kMib);
@@ -187,7 +187,7 @@ class SmallStore : public testing::Test {
   std::unique_ptr<store::Store> store_;
 };
 
-// P10: what is destroyed keeps its space, and none of this needs any.
+// P10, case 3: what is destroyed keeps its space, and none of this needs any.
 TEST_F(SmallStore, IsEmptiedByEradicationAlone) {
   ASSERT_TRUE(store_->create_volume("v", 8 * kMib, store::Provision::thin).ok());
   const uint64_t written = fill("v", 1);

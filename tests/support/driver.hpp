@@ -61,6 +61,7 @@ class Driver {
 
  private:
   std::optional<Error> execute(const Operation& operation, Model& after);
+  bool is_trimmed(const Operation& trim, const Model& after);
   std::optional<Error> change_content(const Operation& operation);
   std::optional<Error> write(store::Export& opened, const Operation& operation);
   std::optional<Error> zero(store::Export& opened, const Operation& operation);

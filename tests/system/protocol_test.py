@@ -109,7 +109,7 @@ def structured_reads():
 
 @case
 def block_status():
-    """base:allocation is coalesced, clipped, complete, and the same when asked again."""
+    """base:allocation is coalesced, clipped, complete, and the same when asked again (case 17)."""
     with daemon_with_volume(8 * GIB) as daemon:
         wire = Wire(daemon.nbd_socket).enter(b"v", structured=True)
         longest = 0xFFFFFFFF

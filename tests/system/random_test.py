@@ -5,7 +5,7 @@
 usage: random_test.py [--seconds N] [--seed N] [--no-restarts]
 
 Everything is decided by the seed, which is printed. Volumes are small, so that changes overlap;
-offsets and lengths are of any alignment. Every few hundred steps, after each restart and at the
+offsets and lengths are of any alignment (case 25). Every few hundred steps, after each restart and at the
 end, all volumes and snapshots are compared byte for byte.
 """
 

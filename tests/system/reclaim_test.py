@@ -63,6 +63,39 @@ def the_file_does_not_grow():
 
 
 @case
+def io_goes_on_beside_reclaim():
+    """Case 4: under steady 4 KiB writes no second without one, while a large snapshot is reclaimed."""
+    dice = random.Random(4)
+    with harness.folder() as folder, harness.Daemon(folder) as daemon:
+        daemon.call("volume.create", name="v", size=4 * FILLED)
+        handle = daemon.connect("v")
+        for name in ["s", None]:
+            for at in range(0, 4 * FILLED, MIB):
+                handle.pwrite(dice.randbytes(MIB), at)
+            if name:
+                daemon.call("snapshot.create", sources=["v"], suffix=name)
+        waiting = []
+        daemon.call("snapshot.destroy", name="v@s")
+        last, longest, writes = time.monotonic(), 0.0, 0
+        end = last + 60
+        while time.monotonic() < end:
+            handle.pwrite(dice.randbytes(BLOCK), dice.randrange(4 * FILLED // BLOCK) * BLOCK)
+            now = time.monotonic()
+            longest, last, writes = max(longest, now - last), now, writes + 1
+            if writes % 1000 == 0:
+                waiting.append(daemon.call("store.get")["waiting_for_reclaim"])
+                last = time.monotonic()
+                if waiting[-1] == 0:
+                    break
+        print(f"# {writes} writes, the longest in {longest * 1000:.0f} ms; "
+              f"waiting for reclaim: {waiting[0]}, {waiting[len(waiting) // 2]}, {waiting[-1]} bytes")
+        assert waiting[0] > 0, "reclaim was over before it was looked at"
+        assert waiting[-1] == 0, "reclaim does not end"
+        assert longest < 1, longest
+        handle.shutdown()
+
+
+@case
 def all_comes_back():
     """A file that held gigabytes of versions is nearly empty once they are gone."""
     with harness.folder() as folder, harness.Daemon(folder) as daemon:

@@ -21,7 +21,7 @@ def number_at(handle):
 
 @case
 def groups():
-    """A write on one volume, then one on another: no group snapshot has the second alone (P5)."""
+    """A write on one volume, then one on another: no group snapshot has the second alone (P5, case 11)."""
     with harness.folder() as folder, harness.Daemon(folder) as daemon:
         for name in ["first", "second"]:
             daemon.call("volume.create", name=name, size=MIB)
@@ -59,7 +59,7 @@ def groups():
 
 @case(seconds=180)
 def prefixes():
-    """1,000 snapshots under random writes: each has all that was acknowledged before it (P2, P4)."""
+    """1,000 snapshots under random writes: each has all that was acknowledged before it (P2, P4, case 8)."""
     with harness.folder() as folder, harness.Daemon(folder) as daemon:
         daemon.call("volume.create", name="v", size=SIZE)
         writer = Writer(daemon.connect("v"), SIZE // BLOCK, seed=8, depth=128)
@@ -99,7 +99,7 @@ def apply_diff(daemon, target, base, onto):
 
 @case
 def chain_of_diffs():
-    """Replaying a chain of diffs gives each snapshot, also when one in the middle was destroyed."""
+    """Replaying a chain of diffs gives each snapshot, also where one in the middle is gone (case 12)."""
     dice = random.Random(12)
     with harness.folder() as folder, harness.Daemon(folder) as daemon:
         daemon.call("volume.create", name="v", size=SIZE)
@@ -130,7 +130,7 @@ def chain_of_diffs():
 
 @case
 def request_ids():
-    """A repeated request_id gets the first answer, once done, also after SIGTERM and SIGKILL."""
+    """A repeated request_id gets the first answer, also after SIGTERM and SIGKILL (case 10)."""
     with harness.folder() as folder:
         with harness.Daemon(folder) as daemon:
             daemon.call("volume.create", name="v", size=MIB, request_id="make-v")
@@ -148,7 +148,7 @@ def request_ids():
 
 @case
 def trim_on_clone():
-    """A trim on a clone reads as zeros there, and leaves the parent; so do zeroes of the largest length."""
+    """Trim on a clone: zeros there, the parent as it was; so with zeroes of any length (case 20)."""
     with harness.folder() as folder, harness.Daemon(folder) as daemon:
         daemon.call("volume.create", name="v", size=8 * GIB)
         handle = daemon.connect("v")
@@ -170,7 +170,7 @@ def trim_on_clone():
 
 @case
 def same_milliseconds():
-    """Deleting and reverting reply as fast after 1 MiB of changes as after 256 MiB."""
+    """Deleting and reverting reply as fast after 1 MiB of changes as after 256 MiB (case 1)."""
     took = {}
     with harness.folder() as folder, harness.Daemon(folder) as daemon:
         for name, changed in [("little", 1), ("much", 256)]:

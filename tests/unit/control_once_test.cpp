@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// request_id: a change that is asked for twice is carried out once.
+// request_id: a change that is asked for twice is carried out once (case 10).
 #include <thread>
 
 #include "common/control/method.hpp"
