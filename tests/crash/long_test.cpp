@@ -58,7 +58,7 @@ class LongRun {
 
   Profile profile() {
     Profile profile = random_.chance(30) ? reclaim_profile() : crash_profile();
-    profile.request_id_percent = 1;  // the answers are kept, and copied with every model
+    profile.request_id_percent = 1;  // each of the answers is looked for after each open
     profile.huge_percent = 0;        // a trim of many TiB has too many states in between
     return profile;
   }

@@ -142,11 +142,13 @@ void Model::detach_all() {
 // -- Changing ------------------------------------------------------------------------------------
 
 Model::Errors Model::apply(const Operation& operation) {
-  if (!operation.request_id.empty() && answers_.count(operation.request_id))
+  if (!operation.request_id.empty() && answers_->count(operation.request_id))
     return {Errc::answered};
   Errors errors = dispatch(operation);
-  if (errors.empty() && !operation.request_id.empty())
-    answers_[operation.request_id] = answer_to(operation.request_id);
+  if (errors.empty() && !operation.request_id.empty()) {
+    if (answers_.use_count() > 1) answers_ = std::make_shared<AnswerTexts>(*answers_);
+    (*answers_)[operation.request_id] = answer_to(operation.request_id);
+  }
   return errors;
 }
 
@@ -303,7 +305,7 @@ Model::Errors Model::copy(const Operation& operation) {
   if (!target) errors.push_back(Errc::destroyed);
   if (!content(source)) errors.push_back(missing(source));
   if (!operation.force) errors.push_back(Errc::exists);
-  if (errors.empty() && target->attached &&
+  if (errors.empty() && target && target->attached &&
       target->content.size_bytes() != content(source)->size_bytes())
     errors.push_back(Errc::in_use);
   if (!errors.empty()) return errors;

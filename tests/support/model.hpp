@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,6 +50,8 @@ struct ModelVolume {
   bool attached = false;
 };
 
+using AnswerTexts = std::map<std::string, std::string>;  // by request_id
+
 class Model {
  public:
   // Errors of which one must come; none: it must succeed, and the model has changed.
@@ -71,7 +74,7 @@ class Model {
   bool stands_for_ancestor(const std::string& name, const std::string& snapshot) const;
   // The full name of the nearest ancestor that still exists.
   std::optional<std::string> nearest(std::span<const ModelAncestor> ancestors) const;
-  const std::map<std::string, std::string>& answers() const { return answers_; }
+  const AnswerTexts& answers() const { return *answers_; }
   void detach_all();
 
   // -- What is destroyed, and can be recovered ---------------------------------------------------
@@ -109,7 +112,8 @@ class Model {
 
   std::map<std::string, ModelVolume> volumes_, destroyed_;
   uint64_t delay_ = 0;
-  std::map<std::string, std::string> answers_;  // by request_id
+  // Shared with copies until a change.
+  std::shared_ptr<AnswerTexts> answers_ = std::make_shared<AnswerTexts>();
   uint64_t next_id_ = 1;
 };
 
